@@ -1,0 +1,84 @@
+"""Sparse attention over node pairs: select, normalise, aggregate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from asgat.filters.base import SpectralFilter
+from asgat.spectral.base import SpectralOperator, check_k
+
+
+@dataclass(frozen=True, eq=False)
+class SparseAttention:
+    r"""For every head and node v, at most k nodes u and their weights :math:`a_{vu}`, which sum to 1.
+
+    Rows with fewer reachable nodes than k are filled up with entries of weight 0.
+
+    Attributes:
+        index: attended nodes u, [heads, N, k].
+        weight: attention weights, [heads, N, k].
+        num_nodes: number of nodes that can be attended to.
+    """
+
+    index: Tensor
+    weight: Tensor
+    num_nodes: int
+
+    @property
+    def heads(self) -> int:
+        return self.weight.size(0)
+
+    def dropout(self, p: float, training: bool = True) -> SparseAttention:
+        """The same attention with weights zeroed at random and the others scaled up, as in GAT."""
+        return self if p == 0.0 or not training else replace(self, weight=F.dropout(self.weight, p, training))
+
+    def aggregate(self, x: Tensor) -> Tensor:
+        r""":math:`\sum_u a_{vu} x_u` per head: [N, F] → [heads, N, F], O(heads · N · k · F), nothing N×N."""
+        heads, rows, k = self.index.shape
+        if rows == 0 or k == 0:
+            return x.new_zeros(heads, rows, x.size(-1))
+        bags = F.embedding_bag(
+            self.index.reshape(-1, k), x, per_sample_weights=self.weight.reshape(-1, k), mode="sum"
+        )
+        return bags.view(heads, rows, -1)
+
+    def density(self) -> float:
+        """Share of the heads · N · N possible weights that are not zero."""
+        total = self.heads * self.weight.size(1) * self.num_nodes
+        return float((self.weight > 0).sum().item()) / total if total else 0.0
+
+    def to_dense(self) -> Tensor:
+        """The weights as [heads, N, N]. Costly: meant for tests and small graphs."""
+        heads, rows, _ = self.index.shape
+        full = self.weight.new_zeros(heads, rows, self.num_nodes)
+        return full.scatter_add(-1, self.index, self.weight)
+
+    def to_edges(self, head: int) -> tuple[Tensor, Tensor]:
+        """One head's attention as PyG message edges: ``edge_index`` [2, E], from u to v, and weights [E]."""
+        target, position = (self.weight[head] > 0).nonzero(as_tuple=True)
+        source = self.index[head][target, position]
+        return torch.stack([source, target]), self.weight[head][target, position]
+
+
+def attend(
+    operator: SpectralOperator, filter: SpectralFilter, k: int | None, include_unreachable: bool = False
+) -> SparseAttention:
+    r"""The paper's attention :math:`a_v = \mathrm{softmax}(\mathrm{topK}(\psi_v, k))`.
+
+    Args:
+        operator: gives the scores ψ.
+        filter: the response g, one column per head.
+        k: nodes to keep per row and head, ties to the lower index; None keeps all reachable ones.
+        include_unreachable: let nodes of other components, with score 0, compete (the paper's letter).
+    """
+    check_k(k)
+    if k is None:
+        index, score = operator.scores(filter, include_unreachable=include_unreachable)
+        index = index.expand_as(score)
+    else:
+        index, score = operator.top(filter, k, include_unreachable)
+    return SparseAttention(index, torch.softmax(score, dim=-1), operator.num_nodes)

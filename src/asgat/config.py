@@ -1,0 +1,135 @@
+"""Settings: frozen, typed, checked when they are made. The same object feeds the API, the command line and the run."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+import typing
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+from asgat.errors import AsgatError, suggest
+
+
+def _key(default: Any, help: str, low: float | None = None, below: float | None = None) -> Any:
+    """A setting with its meaning and, for numbers, the range ``low <= value < below``."""
+    return dataclasses.field(default=default, metadata={"help": help, "low": low, "below": below})
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """Settings every model shares."""
+
+    lr: float = _key(0.01, "learning rate of Adam", low=1e-12)
+    weight_decay: float = _key(5e-4, "weight decay of Adam", low=0.0)
+    dropout: float = _key(0.5, "dropout", low=0.0, below=1.0)
+    hidden: int = _key(64, "size of hidden layers (per head)", low=1)
+    layers: int = _key(2, "number of layers", low=1)
+    epochs: int = _key(2000, "largest number of epochs", low=1)
+    patience: int = _key(100, "epochs without a better validation loss or score before training stops", low=1)
+    max_restarts: int = _key(3, "new starts allowed to a run that ends no better than the majority class", low=0)
+    normalize_features: bool = _key(True, "scale feature rows to sum 1")
+    self_loops: Literal["keep", "add", "remove"] = _key("keep", "self-loops of the graph: keep, add or remove")
+
+    def __post_init__(self) -> None:
+        hints = typing.get_type_hints(type(self))
+        for field in dataclasses.fields(self):
+            value = _checked(field.name, getattr(self, field.name), hints[field.name])
+            object.__setattr__(self, field.name, value)
+            low, below = field.metadata.get("low"), field.metadata.get("below")
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                if not math.isfinite(value):
+                    raise AsgatError(f"{field.name} must be a finite number, but is {value}.")
+                if low is not None and value < low:
+                    bound = f"at least {low:g}" if low != 1e-12 else "positive"
+                    raise AsgatError(f"{field.name} must be {bound}, but is {value}.")
+                if below is not None and value >= below:
+                    raise AsgatError(f"{field.name} must be below {below:g}, but is {value}.")
+
+    @classmethod
+    def keys(cls) -> list[str]:
+        return [field.name for field in dataclasses.fields(cls)]
+
+    @classmethod
+    def parse(cls, key: str, text: str) -> Any:
+        """The value of a setting from its text, as in ``--set key=value``."""
+        if key not in cls.keys():
+            raise AsgatError(f"Unknown setting {key!r}. {suggest(key, cls.keys())}")
+        return _parsed(key, text, typing.get_type_hints(cls)[key])
+
+    def replace(self, **changes: Any) -> Self:
+        return dataclasses.replace(self, **changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for TOML and JSON; None is written as the word none."""
+        values = dataclasses.asdict(self)
+        return {k: "none" if v is None else list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ASGATConfig(TrainConfig):
+    """Settings of ASGAT in all its forms."""
+
+    heads: int = _key(8, "attention heads of hidden layers", low=1)
+    out_heads: int = _key(1, "attention heads of the last layer, averaged", low=1)
+    k: int | None = _key(10, "nodes each node attends to per head; none keeps all it reaches", low=1)
+    elu: Literal["every", "hidden", "last", "none"] = _key("hidden", "layers followed by an ELU")
+    root: bool = _key(False, "add the node's own features, x W_self, in every layer")
+    include_unreachable: bool = _key(False, "let nodes of other components compete, with score 0")
+    operator: Literal["chebyshev", "exact"] = _key("chebyshev", "how scores are computed")
+    order: int = _key(15, "Chebyshev order R", low=1)
+    sampling_points: int | None = _key(None, "Chebyshev sampling points S; none takes R + 1", low=1)
+    lambda_max: Literal["bound", "lanczos"] = _key("bound", "largest eigenvalue: the bound 2, or estimated")
+    damping: bool = _key(False, "Jackson damping of the Chebyshev coefficients")
+    filter: Literal["mlp", "heat", "polynomial"] = _key("mlp", "kind of spectral filter")
+    filter_hidden: tuple[int, ...] = _key((64, 64), "hidden sizes of the filter MLP")
+    filter_activation: Literal["none", "relu", "tanh"] = _key("none", "output activation of the filter MLP")
+    filter_degree: int = _key(3, "degree of the polynomial filter", low=0)
+    heat_scale: float = _key(1.0, "scale s of the heat kernel", low=1e-12)
+    heat_learned: bool = _key(False, "learn the scale of the heat kernel per head")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.sampling_points is not None and self.sampling_points < self.order + 1:
+            raise AsgatError(f"sampling_points must be at least order + 1 = {self.order + 1}, not {self.sampling_points}.")
+        if any(size < 1 for size in self.filter_hidden):
+            raise AsgatError(f"filter_hidden must hold sizes of at least 1, but is {list(self.filter_hidden)}.")
+
+
+def _checked(key: str, value: Any, hint: Any) -> Any:
+    """The value in the type its setting has, or an error that names both."""
+    origin, choices = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Literal:
+        if value in choices and isinstance(value, str):
+            return value
+        raise AsgatError(f"{key} must be one of {', '.join(choices)}, not {value!r}.")
+    if origin is types.UnionType:  # the only unions here are with None
+        return None if value in (None, "none") else _checked(key, value, choices[0])
+    if origin is tuple:
+        if isinstance(value, (list, tuple)) and all(type(item) is int for item in value):
+            return tuple(value)
+        raise AsgatError(f"{key} must be a list of whole numbers, not {value!r}.")
+    if hint is float and type(value) is int:
+        return float(value)
+    if type(value) is not hint:
+        kind = {int: "a whole number", float: "a number", bool: "true or false"}[hint]
+        raise AsgatError(f"{key} must be {kind}, not {value!r}.")
+    return value
+
+
+def _parsed(key: str, text: str, hint: Any) -> Any:
+    origin = typing.get_origin(hint)
+    if origin is Literal:
+        return text
+    if origin is types.UnionType:
+        return None if text.lower() == "none" else _parsed(key, text, typing.get_args(hint)[0])
+    try:
+        if origin is tuple:
+            return tuple(int(part) for part in text.strip("[]()").split(",") if part.strip())
+        if hint is bool:
+            return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}[text.lower()]
+        return hint(text)
+    except (ValueError, KeyError):
+        kind = {int: "a whole number", float: "a number", bool: "true or false"}.get(hint, "whole numbers with commas")
+        raise AsgatError(f"{key} must be {kind}, not {text!r}.") from None

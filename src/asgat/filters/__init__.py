@@ -1,0 +1,9 @@
+"""Spectral filters: responses g(λ) with one column per head. They know λ and nothing of graphs."""
+
+from asgat.filters.bandstop import BandStop
+from asgat.filters.base import SpectralFilter
+from asgat.filters.heat import HeatFilter
+from asgat.filters.mlp import MLPFilter
+from asgat.filters.polynomial import PolynomialFilter
+
+__all__ = ["BandStop", "HeatFilter", "MLPFilter", "PolynomialFilter", "SpectralFilter"]

@@ -1,0 +1,48 @@
+"""The heat kernel, a low-pass filter."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from asgat.errors import AsgatError
+from asgat.filters.base import SpectralFilter
+
+
+class HeatFilter(SpectralFilter):
+    r"""The heat kernel :math:`g(\lambda) = e^{-s \lambda}`, the same scale :math:`s > 0` at the start for every head.
+
+    Args:
+        heads: number of responses.
+        scale: the scale s; larger reaches farther.
+        learned: whether each head learns its own s (kept positive by learning its logarithm).
+
+    Example:
+        >>> HeatFilter(heads=1, scale=1.0)(torch.tensor([0.0])).item()
+        1.0
+    """
+
+    log_scale: Tensor
+
+    def __init__(self, heads: int, scale: float = 1.0, learned: bool = False) -> None:
+        super().__init__(heads)
+        if not (scale > 0 and math.isfinite(scale)):
+            raise AsgatError(f"The heat kernel's scale must be a positive number, but is {scale}.")
+        self.scale = scale
+        start = torch.empty(heads)
+        if learned:
+            self.log_scale = nn.Parameter(start)
+        else:
+            self.register_buffer("log_scale", start)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.constant_(self.log_scale, math.log(self.scale))
+
+    def forward(self, frequency: Tensor) -> Tensor:
+        return torch.exp(-frequency.unsqueeze(-1) * self.log_scale.exp())
+
+    def extra_repr(self) -> str:
+        return f"heads={self.heads}, scale={self.scale}, learned={isinstance(self.log_scale, nn.Parameter)}"

@@ -1,0 +1,67 @@
+"""The paper's learned filter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from asgat.errors import AsgatError, suggest
+from asgat.filters.base import SpectralFilter
+
+OUTPUT_ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {"none": nn.Identity, "relu": nn.ReLU, "tanh": nn.Tanh}
+
+
+class MLPFilter(SpectralFilter):
+    r"""A multi-layer perceptron :math:`g(\lambda) = \mathrm{MLP}(\lambda) \in \mathbb{R}^{heads}`, one network for all heads.
+
+    Each hidden layer is a linear map and a ReLU. The input is centred, :math:`\lambda - 1`, so that the kinks of the
+    first layer fall inside the spectrum, and weights start with variance-preserving scale, so that every head starts
+    with a slope of its own, low-pass or high-pass. An output ReLU (the authors' program has one) can die and leave a
+    head without gradient: it is off by default, and where it is asked for the responses start positive.
+
+    Args:
+        heads: number of responses.
+        hidden: sizes of the hidden layers; the paper has two.
+        output_activation: ``"none"``, ``"relu"`` or ``"tanh"``.
+
+    Shapes:
+        frequency [n] → response [n, heads]; O(n · Σ sizes) time.
+
+    Example:
+        >>> MLPFilter(heads=3)(torch.linspace(0, 2, 5)).shape
+        torch.Size([5, 3])
+    """
+
+    def __init__(self, heads: int, hidden: Sequence[int] = (64, 64), output_activation: str = "none") -> None:
+        super().__init__(heads)
+        if output_activation not in OUTPUT_ACTIVATIONS:
+            known = suggest(output_activation, list(OUTPUT_ACTIVATIONS))
+            raise AsgatError(f"Unknown output activation {output_activation!r}. {known}")
+        if any(size < 1 for size in hidden):
+            raise AsgatError(f"Hidden sizes of the filter must be at least 1, but are {list(hidden)}.")
+        self.output_activation = output_activation
+        sizes = [1, *hidden, heads]
+        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(sizes))
+        self.activation = OUTPUT_ACTIVATIONS[output_activation]()
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        *hidden, last = self.layers
+        for layer in hidden:
+            nn.init.kaiming_uniform_(layer.weight, nonlinearity="relu")
+            nn.init.uniform_(layer.bias, -1.0, 1.0)
+        nn.init.xavier_uniform_(last.weight)
+        nn.init.constant_(last.bias, 1.0 if self.output_activation == "relu" else 0.0)
+
+    def forward(self, frequency: Tensor) -> Tensor:
+        hidden = frequency.unsqueeze(-1) - 1.0
+        for layer in self.layers[:-1]:
+            hidden = torch.relu(layer(hidden))
+        response: Tensor = self.activation(self.layers[-1](hidden))
+        return response
+
+    def extra_repr(self) -> str:
+        return f"heads={self.heads}, output_activation={self.output_activation!r}"

@@ -1,0 +1,53 @@
+r"""How alike neighbours are: the paper's :math:`\beta`, and two edge-wise measures beside it.
+
+All of them read the graph as unweighted and leave self-loops out. Nodes with label -1 are unlabelled: they are
+neither judged nor counted as neighbours.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from asgat.graph import Graph
+
+
+def _labelled_pairs(graph: Graph, y: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    row, col = graph.edge_index()
+    kept = (row != col) & (y[row] >= 0) & (y[col] >= 0)
+    return row[kept], col[kept]
+
+
+def node_homophily(graph: Graph, y: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    r""":math:`\beta_v`, the share of v's neighbours with v's label; 0 for a node without neighbours."""
+    row, col = _labelled_pairs(graph, y)
+    same = np.bincount(row, weights=y[row] == y[col], minlength=graph.num_nodes)
+    neighbours = np.bincount(row, minlength=graph.num_nodes)
+    return np.asarray(same / np.maximum(neighbours, 1))
+
+
+def beta(graph: Graph, y: npt.NDArray[np.int64]) -> float:
+    r""":math:`\beta = \frac{1}{N} \sum_v \beta_v` over the labelled nodes."""
+    labelled = y >= 0
+    return float(node_homophily(graph, y)[labelled].mean()) if labelled.any() else float("nan")
+
+
+def edge_homophily(graph: Graph, y: npt.NDArray[np.int64]) -> float:
+    """The share of edges that join equal labels; NaN without edges."""
+    row, col = _labelled_pairs(graph, y)
+    return float(np.mean(y[row] == y[col])) if len(row) else float("nan")
+
+
+def adjusted_homophily(graph: Graph, y: npt.NDArray[np.int64]) -> float:
+    r"""Edge homophily :math:`h` corrected for chance (Platonov et al., 2023).
+
+    :math:`(h - \sum_c p_c^2) / (1 - \sum_c p_c^2)` with :math:`p_c` the share of edge ends in class c: 0 for labels
+    drawn independently of the edges, 1 for perfect homophily, negative under heterophily. NaN without edges or with
+    all edge ends in one class.
+    """
+    row, _ = _labelled_pairs(graph, y)
+    if not len(row):
+        return float("nan")
+    share = np.bincount(y[row]) / len(row)
+    chance = float(np.sum(share**2))
+    return (edge_homophily(graph, y) - chance) / (1 - chance) if chance < 1 else float("nan")

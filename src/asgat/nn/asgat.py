@@ -1,0 +1,115 @@
+"""The model: spectral attention layers, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from asgat.attention import SparseAttention
+from asgat.errors import AsgatError
+from asgat.filters import MLPFilter, SpectralFilter
+from asgat.graph import Graph
+from asgat.nn.asgat_conv import ASGATConv, OperatorFactory
+from asgat.spectral import SpectralOperator
+
+Elu = Literal["every", "hidden", "last", "none"]
+
+
+class ASGAT(nn.Module):
+    r"""The adaptive spectral graph attention network of `"Beyond Low-Pass Filters: Adaptive Feature Propagation on
+    Graphs" <https://arxiv.org/abs/2103.14187>`_: :class:`ASGATConv` layers, hidden ones with concatenated heads.
+
+    Args:
+        in_channels: number of input features.
+        hidden_channels: size of each hidden layer, per head.
+        out_channels: number of classes.
+        num_layers: number of layers; the paper has two.
+        heads: heads of each hidden layer.
+        out_heads: heads of the last layer, averaged.
+        k: nodes each node attends to per head; None for all it reaches.
+        dropout: on inputs and attention weights of every layer.
+        elu: where the ELU stands: after ``"every"`` layer (the paper), after the ``"last"`` only (the authors'
+            program), after the ``"hidden"`` ones (the usual way), or nowhere (``"none"``).
+        root: add :math:`x_v W_{self}` in every layer (not in the paper).
+        filter, operator, order, include_unreachable, cached: as for :class:`ASGATConv`.
+
+    Shapes:
+        x [N, in_channels] and a graph → logits [N, out_channels]
+
+    Example:
+        >>> import torch
+        >>> model = ASGAT(8, 16, 3, heads=4, k=5)
+        >>> model(torch.randn(5, 8), torch.tensor([[0, 1, 2], [1, 2, 3]])).shape
+        torch.Size([5, 3])
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        num_layers: int = 2,
+        heads: int = 8,
+        out_heads: int = 1,
+        k: int | None = 10,
+        dropout: float = 0.0,
+        *,
+        elu: Elu = "every",
+        root: bool = False,
+        filter: Callable[[int], SpectralFilter] = MLPFilter,
+        operator: str | OperatorFactory = "chebyshev",
+        order: int = 15,
+        include_unreachable: bool = False,
+        cached: bool = False,
+    ) -> None:
+        super().__init__()
+        if num_layers < 1:
+            raise AsgatError(f"num_layers must be at least 1, but is {num_layers}.")
+        if elu not in ("every", "hidden", "last", "none"):
+            raise AsgatError(f"elu must be every, hidden, last or none, not {elu!r}.")
+        self.elu = elu
+        self.layers = nn.ModuleList()
+        width = in_channels
+        for layer in range(num_layers):
+            last = layer == num_layers - 1
+            conv = ASGATConv(
+                width,
+                out_channels if last else hidden_channels,
+                out_heads if last else heads,
+                concat=not last,
+                k=k,
+                dropout=dropout,
+                root=root,
+                filter=filter,
+                operator=operator,
+                order=order,
+                include_unreachable=include_unreachable,
+                cached=cached and layer == 0,  # the other layers are handed the first one's operator
+            )
+            self.layers.append(conv)
+            width = heads * hidden_channels
+
+    def reset_parameters(self) -> None:
+        for layer in self.layers:
+            layer.reset_parameters()
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor | Graph | SpectralOperator,
+        edge_weight: Tensor | None = None,
+        return_attention_weights: bool | None = None,
+    ) -> Tensor | tuple[Tensor, list[SparseAttention]]:
+        """Logits, and with ``return_attention_weights`` the attention of every layer. See :meth:`ASGATConv.forward`."""
+        operator = self.layers[0].operator_for(x, edge_index, edge_weight)
+        attentions = []
+        for i, layer in enumerate(self.layers):
+            x, attention = layer(x, operator, return_attention_weights=True)
+            attentions.append(attention)
+            last = i == len(self.layers) - 1
+            if self.elu == "every" or self.elu == ("last" if last else "hidden"):
+                x = F.elu(x)
+        return x if return_attention_weights is None else (x, attentions)

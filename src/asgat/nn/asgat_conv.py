@@ -1,0 +1,195 @@
+"""The spectral attention layer, in PyG's dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, overload
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from asgat.attention import SparseAttention, attend
+from asgat.errors import AsgatError, suggest
+from asgat.filters import MLPFilter, SpectralFilter
+from asgat.graph import Graph
+from asgat.spectral import ChebyshevOperator, ExactOperator, SpectralOperator
+from asgat.spectral.base import check_k
+
+OperatorFactory = Callable[..., SpectralOperator]
+
+
+class ASGATConv(nn.Module):
+    r"""The adaptive spectral graph attention layer of `"Beyond Low-Pass Filters: Adaptive Feature Propagation on
+    Graphs" <https://arxiv.org/abs/2103.14187>`_.
+
+    .. math::
+        h'_v = \Big\Vert_{m=1}^{heads} \sum_{u} a^{(m)}_{vu} \, x_u W, \qquad
+        a^{(m)}_v = \mathrm{softmax}\big(\mathrm{topK}(\psi^{(m)}_v, k)\big), \qquad
+        \psi^{(m)} = U g_m(\Lambda) U^\top
+
+    Attention is computed from the graph's Laplacian and the learned responses :math:`g_m` alone, so a node attends to
+    near and far nodes alike. W is shared by the heads. The graph is an argument of :meth:`forward`; nothing in the
+    state dict depends on its size.
+
+    Args:
+        in_channels: size of each input feature row.
+        out_channels: size of each output feature row, per head.
+        heads: number of filters, one attention head each.
+        concat: concatenate the heads' outputs; otherwise average them.
+        k: nodes each node attends to per head; None for all it reaches.
+        dropout: on the input and on the attention weights alike.
+        root: add :math:`x_v W_{self}` to the output (not in the paper).
+        bias: add a learned bias.
+        filter: called with ``heads``, gives the responses: a :class:`~asgat.filters.SpectralFilter` class or a
+            ``functools.partial`` of one.
+        operator: how the scores are computed where :meth:`forward` is given edges: ``"chebyshev"``, ``"exact"``, or
+            something that is called with a graph, dtype and device and gives a
+            :class:`~asgat.spectral.SpectralOperator`.
+        order: polynomial order of ``"chebyshev"``.
+        include_unreachable: let nodes of other components compete for attention, with score 0.
+        cached: keep the operator built from the first edges seen, for training on one graph.
+
+    Shapes:
+        - **x**: [N, in_channels]
+        - **edge_index**: [2, E], a :class:`~asgat.graph.Graph`, or an operator
+        - **output**: [N, heads · out_channels], or [N, out_channels] if not ``concat``
+
+    Cost beside the operator's scores: O(N · in · out + heads · N · k · out).
+
+    Example:
+        >>> conv = ASGATConv(8, 4, heads=2, k=3)
+        >>> conv(torch.randn(5, 8), torch.tensor([[0, 1, 2], [1, 2, 3]])).shape
+        torch.Size([5, 8])
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        heads: int = 1,
+        concat: bool = True,
+        k: int | None = 10,
+        dropout: float = 0.0,
+        *,
+        root: bool = False,
+        bias: bool = True,
+        filter: Callable[[int], SpectralFilter] = MLPFilter,
+        operator: str | OperatorFactory = "chebyshev",
+        order: int = 15,
+        include_unreachable: bool = False,
+        cached: bool = False,
+    ) -> None:
+        super().__init__()
+        check_k(k)
+        if heads < 1:
+            raise AsgatError(f"heads must be at least 1, but is {heads}.")
+        if not 0.0 <= dropout < 1.0:
+            raise AsgatError(f"dropout must be at least 0 and below 1, but is {dropout}.")
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.heads, self.concat, self.k, self.dropout = heads, concat, k, dropout
+        self.include_unreachable, self.cached = include_unreachable, cached
+        self.filter = filter(heads)
+        self.make_operator = operator_factory(operator, order)
+        width = heads * out_channels if concat else out_channels
+        self.lin = nn.Linear(in_channels, out_channels, bias=False)
+        self.root = nn.Linear(in_channels, width, bias=False) if root else None
+        self.bias = nn.Parameter(torch.empty(width)) if bias else None
+        self._cached_operator: SpectralOperator | None = None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        self._cached_operator = None
+        self.filter.reset_parameters()
+        nn.init.xavier_uniform_(self.lin.weight)
+        if self.root is not None:
+            nn.init.xavier_uniform_(self.root.weight)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+
+    @overload
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor | Graph | SpectralOperator,
+        edge_weight: Tensor | None = None,
+        return_attention_weights: None = None,
+    ) -> Tensor: ...
+
+    @overload
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor | Graph | SpectralOperator,
+        edge_weight: Tensor | None = None,
+        return_attention_weights: bool = ...,
+    ) -> tuple[Tensor, SparseAttention]: ...
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor | Graph | SpectralOperator,
+        edge_weight: Tensor | None = None,
+        return_attention_weights: bool | None = None,
+    ) -> Tensor | tuple[Tensor, SparseAttention]:
+        r"""Runs the layer.
+
+        Args:
+            x: node features.
+            edge_index: the graph, as edges [2, E] (read as undirected), a ``Graph``, or an operator built from one:
+                build an operator once when the same graph is seen again and again.
+            edge_weight: weights [E] of the edges.
+            return_attention_weights: if set, return ``(output, SparseAttention)``. The attended pairs are not the
+                input edges, which is why this is no ``(edge_index, alpha)`` pair.
+        """
+        operator = self.operator_for(x, edge_index, edge_weight)
+        attention = attend(operator, self.filter, self.k, self.include_unreachable)
+        x = F.dropout(x, self.dropout, self.training)
+        out = attention.dropout(self.dropout, self.training).aggregate(self.lin(x))  # [heads, N, out]
+        out = out.transpose(0, 1).flatten(1) if self.concat else out.mean(dim=0)
+        if self.root is not None:
+            out = out + self.root(x)
+        if self.bias is not None:
+            out = out + self.bias
+        return out if return_attention_weights is None else (out, attention)
+
+    def operator_for(
+        self, x: Tensor, graph: Tensor | Graph | SpectralOperator, edge_weight: Tensor | None = None
+    ) -> SpectralOperator:
+        """The operator of a graph, built unless it already is one or is cached."""
+        operator: SpectralOperator
+        if isinstance(graph, SpectralOperator):
+            operator = graph
+        elif self._cached_operator is not None:
+            operator = self._cached_operator
+        else:
+            if not isinstance(graph, Graph):
+                graph = Graph.from_edges(graph, x.size(0), edge_weight)
+            operator = self.make_operator(graph, dtype=x.dtype, device=x.device)
+            if self.cached:
+                self._cached_operator = operator
+        if operator.num_nodes != x.size(0):
+            kept = " (kept from an earlier call, because cached=True)" if operator is self._cached_operator else ""
+            raise AsgatError(f"x has {x.size(0)} rows, but the graph{kept} has {operator.num_nodes} nodes.")
+        return operator
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, heads={self.heads}, k={self.k})"
+
+
+def operator_factory(operator: str | OperatorFactory, order: int) -> OperatorFactory:
+    if not isinstance(operator, str):
+        return operator
+    factories: dict[str, Any] = {
+        "chebyshev": partial(ChebyshevOperator, order=order),
+        "exact": ExactOperator,
+    }
+    if operator not in factories:
+        raise AsgatError(f"Unknown operator {operator!r}. {suggest(operator, list(factories))}")
+    if order < 1:
+        raise AsgatError(f"order must be at least 1, but is {order}.")
+    factory: OperatorFactory = factories[operator]
+    return factory
+
+

@@ -1,0 +1,8 @@
+"""Spectral operators: a graph's scores ψ = g(L) for any filter g. Numerics only, no neural network in here."""
+
+from asgat.spectral.base import SpectralOperator
+from asgat.spectral.chebyshev import ChebyshevOperator
+from asgat.spectral.density import spectral_density
+from asgat.spectral.exact import ExactOperator
+
+__all__ = ["ChebyshevOperator", "ExactOperator", "SpectralOperator", "spectral_density"]

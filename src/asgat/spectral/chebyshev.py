@@ -1,0 +1,222 @@
+"""Scores by Chebyshev polynomials of the Laplacian."""
+
+from __future__ import annotations
+
+import copy
+import math
+import warnings
+from collections.abc import Iterator
+from typing import Literal
+
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+from typing_extensions import Self
+
+from asgat.errors import AsgatError
+from asgat.filters.base import SpectralFilter
+from asgat.graph import Graph
+from asgat.spectral.base import UNREACHABLE, SpectralOperator
+from asgat.spectral.topk import top_k
+
+LambdaMax = Literal["bound", "lanczos"]
+
+
+class ChebyshevOperator(SpectralOperator):
+    r"""Scores :math:`\psi = \sum_{i=0}^{R} c_i T_i(X)` with :math:`X = 2L/\lambda_{\max} - I`.
+
+    The coefficients interpolate the filter at S Chebyshev points :math:`\lambda_m`,
+
+    .. math::
+        c_i = \frac{2 - [i = 0]}{S} \sum_{m=1}^{S} \cos\frac{\pi i (m - 1/2)}{S} \, g(\lambda_m), \qquad
+        \lambda_m = \frac{\lambda_{\max}}{2} \left(\cos\frac{\pi (m - 1/2)}{S} + 1\right),
+
+    so the filter is evaluated at S numbers only and the graph enters through :math:`T_0 = I`, :math:`T_1 = X`,
+    :math:`T_{i+1} = 2 X T_i - T_{i-1}` alone. A node reaches the nodes within R hops.
+
+    Rows are computed in blocks, O(R · E) time each, and the R + 1 matrices are kept where they fit ``cache_bytes``.
+    Top-k selection runs without gradients; the R + 1 values of each kept pair are then combined differentiably, so
+    training holds O(heads · N · k · R) numbers and never an N×N gradient.
+
+    Args:
+        graph: the graph.
+        order: polynomial order R.
+        sampling_points: S, at least R + 1, which is the default.
+        lambda_max: ``"bound"`` takes 2, valid for every graph and the same for all of them; ``"lanczos"`` estimates
+            the largest eigenvalue (times 1.01).
+        damping: weigh the coefficients with Jackson's factors, which trades sharpness for freedom from ripples.
+        dtype: of the scores.
+        device: of the scores.
+        cache_bytes: memory allowed for keeping all :math:`T_i(X)`.
+        block_bytes: working memory allowed for one block of rows.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        order: int = 15,
+        sampling_points: int | None = None,
+        lambda_max: LambdaMax = "bound",
+        damping: bool = False,
+        dtype: torch.dtype = torch.float32,
+        device: torch.device | str = "cpu",
+        cache_bytes: int = 4 << 30,
+        block_bytes: int = 1 << 30,
+    ) -> None:
+        if order < 1:
+            raise AsgatError(f"order must be at least 1, but is {order}.")
+        points = order + 1 if sampling_points is None else sampling_points
+        if points < order + 1:
+            raise AsgatError(f"sampling_points must be at least order + 1 = {order + 1}, but is {points}.")
+        if lambda_max not in ("bound", "lanczos"):
+            raise AsgatError(f"lambda_max must be bound or lanczos, not {lambda_max!r}.")
+        self.num_nodes = graph.num_nodes
+        self.order = order
+        self.lambda_max = 2.0 if lambda_max == "bound" else graph.lambda_max
+        self.cache_bytes, self.block_bytes = cache_bytes, block_bytes
+        self.device, self.dtype = torch.device(device), dtype
+        self._shifted = graph.laplacian * (2.0 / self.lambda_max) - sp.eye_array(graph.num_nodes, format="csr")
+        self.points, self._transform = _interpolation(order, points, self.lambda_max, damping)
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Everything that depends on device and precision."""
+        self._matrix = _to_torch_csr(self._shifted, self.dtype, self.device)
+        self.points = self.points.to(self.device)
+        self._transform = self._transform.to(self.device)
+        self._cached: tuple[Tensor, Tensor] | None = None
+        bytes_needed = (self.order + 1) * self.num_nodes**2 * self.dtype.itemsize
+        if 0 < bytes_needed <= self.cache_bytes:
+            cached = torch.empty(self.order + 1, self.num_nodes, self.num_nodes, dtype=self.dtype, device=self.device)
+            for rows in self._blocks(heads=0):
+                cached[:, rows] = self._recurrence(rows)
+            self._cached = cached, _reached(cached)
+
+    def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Self:
+        device, dtype = torch.device(device or self.device), dtype or self.dtype
+        if device == self.device and dtype == self.dtype:
+            return self
+        moved = copy.copy(self)
+        moved.device, moved.dtype = device, dtype
+        moved._prepare()
+        return moved
+
+    def coefficients(self, filter: SpectralFilter) -> Tensor:
+        """The coefficients c [heads, R + 1], differentiable in the filter; O(S · R) beside the filter itself."""
+        response: Tensor = filter(self.points.to(self.dtype))
+        return response.t() @ self._transform.to(self.dtype)
+
+    def scores(
+        self, filter: SpectralFilter, rows: slice | None = None, include_unreachable: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        basis, reached = self._basis(rows or slice(0, self.num_nodes))
+        score = torch.tensordot(self.coefficients(filter), basis, dims=1)
+        if not include_unreachable:
+            score = score.masked_fill(~reached, UNREACHABLE)
+        return torch.arange(self.num_nodes, device=self.device).expand(score.shape[1:]), score
+
+    def top(self, filter: SpectralFilter, k: int, include_unreachable: bool = False) -> tuple[Tensor, Tensor]:
+        coefficients = self.coefficients(filter)
+        heads = coefficients.size(0)
+        indices, values = [], []
+        for rows in self._blocks(heads):
+            with torch.no_grad():
+                basis, reached = self._basis(rows)
+                score = torch.tensordot(coefficients, basis, dims=1)
+                if not include_unreachable:
+                    score.masked_fill_(~reached, UNREACHABLE)
+                index = top_k(score, k)
+                kept = torch.stack([plane.expand_as(score).gather(-1, index) for plane in basis])
+                missing = torch.isneginf(score.gather(-1, index))
+            value = torch.einsum("hr,rhbk->hbk", coefficients, kept)
+            indices.append(index)
+            values.append(value.masked_fill(missing, UNREACHABLE))
+        if not indices:
+            empty = torch.empty(heads, 0, 0, device=self.device, dtype=self.dtype)
+            return empty.long(), empty
+        return torch.cat(indices, dim=1), torch.cat(values, dim=1)
+
+    def apply(self, filter: SpectralFilter, signal: Tensor) -> Tensor:
+        """See :meth:`SpectralOperator.apply`; O(R · E · F) time, O(heads · N · F) memory."""
+        coefficients = self.coefficients(filter)
+        terms = zip(coefficients.t(), self._polynomials(signal), strict=True)
+        total = signal.new_zeros(coefficients.size(0), *signal.shape)
+        for coefficient, term in terms:
+            total = total + coefficient[:, None, None] * term
+        return total
+
+    def _polynomials(self, signal: Tensor) -> Iterator[Tensor]:
+        """T_0(X) x, T_1(X) x, …, T_R(X) x for a signal [N, F]."""
+        before, now = signal, self._matrix @ signal
+        yield before
+        yield now
+        for _ in range(self.order - 1):
+            before, now = now, 2.0 * (self._matrix @ now) - before
+            yield now
+
+    def _recurrence(self, rows: slice) -> Tensor:
+        """Rows of all T_i(X), [R + 1, B, N], from one-hot signals: X is symmetric, so a column is a row."""
+        first, last, _ = rows.indices(self.num_nodes)
+        one_hot = torch.zeros(self.num_nodes, last - first, dtype=self.dtype, device=self.device)
+        one_hot[first:last].fill_diagonal_(1.0)
+        basis = torch.empty(self.order + 1, last - first, self.num_nodes, dtype=self.dtype, device=self.device)
+        for i, term in enumerate(self._polynomials(one_hot)):
+            basis[i] = term.t()
+        return basis
+
+    def _basis(self, rows: slice) -> tuple[Tensor, Tensor]:
+        """Rows of all T_i(X), [R + 1, B, N], and which of their entries are reached, [B, N]."""
+        if self._cached is not None:
+            return self._cached[0][:, rows], self._cached[1][rows]
+        basis = self._recurrence(rows)
+        return basis, _reached(basis)
+
+    def _blocks(self, heads: int) -> Iterator[slice]:
+        """Ranges of rows whose matrices, scores and selection keys fit ``block_bytes``."""
+        item = self.dtype.itemsize
+        per_row = self.num_nodes * ((self.order + 4) * item + heads * (2 * item + 3 * 8))
+        size = max(1, self.block_bytes // max(per_row, 1))
+        for start in range(0, self.num_nodes, size):
+            yield slice(start, min(start + size, self.num_nodes))
+
+
+def _reached(basis: Tensor) -> Tensor:
+    """Pairs [B, N] that some T_i connects. Along shortest paths all terms of T_i have one sign: none cancels."""
+    reached = basis[0] != 0
+    for plane in basis[1:]:
+        reached |= plane != 0
+    return reached
+
+
+def _interpolation(order: int, points: int, lambda_max: float, damping: bool) -> tuple[Tensor, Tensor]:
+    """Chebyshev points [S] on [0, λmax] and the matrix [S, R + 1] that turns responses there into coefficients."""
+    angle = math.pi * (torch.arange(1, points + 1, dtype=torch.float64) - 0.5) / points
+    degree = torch.arange(order + 1, dtype=torch.float64)
+    transform = (2.0 / points) * torch.cos(angle.unsqueeze(1) * degree)
+    transform[:, 0] /= 2.0
+    if damping:
+        transform = transform * jackson(order)
+    return lambda_max / 2.0 * (torch.cos(angle) + 1.0), transform
+
+
+def jackson(order: int) -> Tensor:
+    """Jackson's damping factors [order + 1]; they keep the partial sum of a non-negative response non-negative."""
+    terms = order + 2
+    degree = torch.arange(order + 1, dtype=torch.float64)
+    angle = math.pi / terms
+    return ((terms - degree) * torch.cos(angle * degree) + torch.sin(angle * degree) / math.tan(angle)) / terms
+
+
+def _to_torch_csr(matrix: sp.csr_array, dtype: torch.dtype, device: torch.device) -> Tensor:
+    matrix = sp.csr_array(matrix)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        return torch.sparse_csr_tensor(
+            torch.from_numpy(matrix.indptr).long(),
+            torch.from_numpy(matrix.indices).long(),
+            torch.from_numpy(matrix.data),
+            size=matrix.shape,
+            dtype=dtype,
+            device=device,
+            check_invariants=False,
+        )

@@ -1,0 +1,77 @@
+"""Scores by eigen-decomposition."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import torch
+from torch import Tensor
+from typing_extensions import Self
+
+from asgat.errors import AsgatError
+from asgat.filters.base import SpectralFilter
+from asgat.graph import Graph
+from asgat.spectral.base import UNREACHABLE, SpectralOperator
+
+
+class ExactOperator(SpectralOperator):
+    r"""Exact scores :math:`\psi = U g(\Lambda) U^\top` from all eigenvalues and eigenvectors of the Laplacian.
+
+    A node reaches the nodes of its own component. Building costs O(N³) time and O(N²) memory, every evaluation
+    O(heads · N³) time and O(heads · N²) memory: for small graphs.
+
+    Args:
+        graph: the graph.
+        max_nodes: larger graphs are refused.
+        dtype: of the scores; the decomposition itself is done in double precision.
+        device: of the scores.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        max_nodes: int = 4000,
+        dtype: torch.dtype = torch.float32,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        if graph.num_nodes > max_nodes:
+            raise AsgatError(
+                f"The exact form decomposes a {graph.num_nodes:,} × {graph.num_nodes:,} matrix, more than the limit of "
+                f"{max_nodes:,} nodes; use the Chebyshev form (asgat-cheb, ChebyshevOperator) or raise max_nodes."
+            )
+        self.num_nodes = graph.num_nodes
+        self.lambda_max = 2.0
+        value, vector = np.linalg.eigh(graph.laplacian.toarray())
+        self.eigenvalues = torch.from_numpy(value.clip(0.0, 2.0))
+        self.eigenvectors = torch.from_numpy(vector)
+        self._component = torch.from_numpy(graph.components)
+        self.device, self.dtype = torch.device("cpu"), torch.float64
+        self._move(torch.device(device), dtype)
+
+    def _move(self, device: torch.device, dtype: torch.dtype) -> None:
+        self.eigenvalues = self.eigenvalues.to(device, dtype)
+        self.eigenvectors = self.eigenvectors.to(device, dtype)
+        self._component = self._component.to(device)
+        self.device, self.dtype = device, dtype
+
+    def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Self:
+        moved = copy.copy(self)
+        moved._move(torch.device(device or self.device), dtype or self.dtype)
+        return moved
+
+    def scores(
+        self, filter: SpectralFilter, rows: slice | None = None, include_unreachable: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        rows = rows or slice(None)
+        response = filter(self.eigenvalues).t()  # [heads, N]
+        score = (self.eigenvectors[rows] * response.unsqueeze(1)) @ self.eigenvectors.t()
+        if not include_unreachable:
+            apart = self._component[rows].unsqueeze(1) != self._component
+            score = score.masked_fill(apart, UNREACHABLE)
+        return torch.arange(self.num_nodes, device=self.device).expand(score.shape[1:]), score
+
+    def apply(self, filter: SpectralFilter, signal: Tensor) -> Tensor:
+        spectrum = self.eigenvectors.t() @ signal
+        filtered: Tensor = self.eigenvectors @ (filter(self.eigenvalues).t().unsqueeze(-1) * spectrum)
+        return filtered
