@@ -124,12 +124,16 @@ class Graph:
     @cached_property
     def normalised_adjacency(self) -> sp.csr_array:
         r""":math:`D^{-1/2} A D^{-1/2}`; rows and columns of isolated nodes are empty."""
-        # Scaling by each end in turn keeps 1e300 and 1e-300 weights inside the range of a float64.
-        scale = np.zeros(self.num_nodes)
-        np.divide(1.0, np.sqrt(self.degree), out=scale, where=self.degree > 0)
+        # Roots, and degrees relative to a row's largest weight, keep 1e308 and 1e-308 inside the range of a float64;
+        # one factor per end makes the matrix symmetric to the last bit.
         coo = self.adjacency.tocoo()
         row, col = coo.coords
-        return sp.csr_array((coo.data * scale[row] * scale[col], (row, col)), shape=coo.shape)
+        largest = np.zeros(self.num_nodes)
+        np.maximum.at(largest, row, coo.data)
+        relative_degree = np.bincount(row, coo.data / largest[row], minlength=self.num_nodes)
+        root = np.sqrt(largest) * np.sqrt(relative_degree)
+        weight = np.sqrt(coo.data)
+        return sp.csr_array(((weight / root[row]) * (weight / root[col]), (row, col)), shape=coo.shape)
 
     @cached_property
     def laplacian(self) -> sp.csr_array:
@@ -141,8 +145,8 @@ class Graph:
         """Largest eigenvalue of the Laplacian by Lanczos iteration, times 1.01 and at most 2, a bound that always holds."""
         from scipy.sparse.linalg import eigsh
 
-        if self.num_nodes < 3:
-            return 2.0
+        if self.num_nodes < 3 or not (np.abs(self.laplacian.data) > 1e-6).any():
+            return 2.0  # too small, or too near to zero, for a Lanczos iteration
         start = np.random.default_rng(0).standard_normal(self.num_nodes)  # fixed, so that the value is
         value = eigsh(self.laplacian, k=1, which="LA", return_eigenvectors=False, v0=start, tol=1e-4)
         return float(min(2.0, 1.01 * max(value[0], 1e-6)))

@@ -20,7 +20,7 @@ class MLPFilter(SpectralFilter):
     Each hidden layer is a linear map and a ReLU. The input is centred, :math:`\lambda - 1`, so that the kinks of the
     first layer fall inside the spectrum, and weights start with variance-preserving scale, so that every head starts
     with a slope of its own, low-pass or high-pass. An output ReLU (the authors' program has one) can die and leave a
-    head without gradient: it is off by default, and where it is asked for the responses start positive.
+    head without gradient: it is off by default, and where it is asked for the responses start positive on the whole spectrum.
 
     Args:
         heads: number of responses.
@@ -54,13 +54,21 @@ class MLPFilter(SpectralFilter):
             nn.init.kaiming_uniform_(layer.weight, nonlinearity="relu")
             nn.init.uniform_(layer.bias, -1.0, 1.0)
         nn.init.xavier_uniform_(last.weight)
-        nn.init.constant_(last.bias, 1.0 if self.output_activation == "relu" else 0.0)
+        nn.init.zeros_(last.bias)
+        if self.output_activation == "relu":
+            with torch.no_grad():
+                lowest = self._linear_response(torch.linspace(0.0, 2.0, 65).to(last.bias)).amin(dim=0)
+                last.bias.copy_((0.1 - lowest).clamp(min=1.0))
 
-    def forward(self, frequency: Tensor) -> Tensor:
+    def _linear_response(self, frequency: Tensor) -> Tensor:
         hidden = frequency.unsqueeze(-1) - 1.0
         for layer in self.layers[:-1]:
             hidden = torch.relu(layer(hidden))
-        response: Tensor = self.activation(self.layers[-1](hidden))
+        response: Tensor = self.layers[-1](hidden)
+        return response
+
+    def forward(self, frequency: Tensor) -> Tensor:
+        response: Tensor = self.activation(self._linear_response(frequency))
         return response
 
     def extra_repr(self) -> str:

@@ -32,7 +32,8 @@ class PolynomialFilter(SpectralFilter):
     def reset_parameters(self) -> None:
         with torch.no_grad():
             # On [0, 2] the power j is as large as 2^j: start every term with about the same share.
-            self.theta.normal_().div_(2.0 ** torch.arange(self.degree + 1).unsqueeze(-1))
+            power = torch.arange(self.degree + 1, device=self.theta.device).unsqueeze(-1)
+            self.theta.normal_().div_(2.0**power)
 
     def forward(self, frequency: Tensor) -> Tensor:
         response = torch.zeros_like(frequency).unsqueeze(-1)

@@ -157,6 +157,7 @@ class ChebyshevOperator(SpectralOperator):
     def _recurrence(self, rows: slice) -> Tensor:
         """Rows of all T_i(X), [R + 1, B, N], from one-hot signals: X is symmetric, so a column is a row."""
         first, last, _ = rows.indices(self.num_nodes)
+        last = max(first, last)
         one_hot = torch.zeros(self.num_nodes, last - first, dtype=self.dtype, device=self.device)
         one_hot[first:last].fill_diagonal_(1.0)
         basis = torch.empty(self.order + 1, last - first, self.num_nodes, dtype=self.dtype, device=self.device)

@@ -43,15 +43,15 @@ class ExactOperator(SpectralOperator):
         self.num_nodes = graph.num_nodes
         self.lambda_max = 2.0
         value, vector = np.linalg.eigh(graph.laplacian.toarray())
-        self.eigenvalues = torch.from_numpy(value.clip(0.0, 2.0))
-        self.eigenvectors = torch.from_numpy(vector)
+        # Rounded, a multiple eigenvalue (0 and 1 are common ones) is one number: a band edge on it cannot split it.
+        self._decomposition = value.round(12).clip(0.0, 2.0), vector
         self._component = torch.from_numpy(graph.components)
-        self.device, self.dtype = torch.device("cpu"), torch.float64
         self._move(torch.device(device), dtype)
 
     def _move(self, device: torch.device, dtype: torch.dtype) -> None:
-        self.eigenvalues = self.eigenvalues.to(device, dtype)
-        self.eigenvectors = self.eigenvectors.to(device, dtype)
+        value, vector = self._decomposition
+        self.eigenvalues = torch.from_numpy(value).to(device, dtype)
+        self.eigenvectors = torch.from_numpy(vector).to(device, dtype)
         self._component = self._component.to(device)
         self.device, self.dtype = device, dtype
 
@@ -66,9 +66,8 @@ class ExactOperator(SpectralOperator):
         rows = rows or slice(None)
         response = filter(self.eigenvalues).t()  # [heads, N]
         score = (self.eigenvectors[rows] * response.unsqueeze(1)) @ self.eigenvectors.t()
-        if not include_unreachable:
-            apart = self._component[rows].unsqueeze(1) != self._component
-            score = score.masked_fill(apart, UNREACHABLE)
+        apart = self._component[rows].unsqueeze(1) != self._component
+        score = score.masked_fill(apart, 0.0 if include_unreachable else UNREACHABLE)  # 0, where rounding leaves 1e-17
         return torch.arange(self.num_nodes, device=self.device).expand(score.shape[1:]), score
 
     def apply(self, filter: SpectralFilter, signal: Tensor) -> Tensor:

@@ -18,7 +18,6 @@ def top_k(score: Tensor, k: int) -> Tensor:
     if score.dtype == torch.float64:
         return score.sort(dim=-1, descending=True, stable=True).indices[..., :k]
     bits = (score.float() + 0.0).view(torch.int32)  # adding 0 turns -0 into +0: they tie
-    ordered = bits ^ ((bits >> 31) & 0x7FFFFFFF)  # an integer that is ordered as the float is
-    position = torch.arange(columns - 1, -1, -1, device=score.device)
-    key = (ordered.long() << 32) | position
+    bits ^= (bits >> 31) & 0x7FFFFFFF  # now an integer that is ordered as the float is
+    key = bits.long().mul_(1 << 32).add_(torch.arange(columns - 1, -1, -1, device=score.device))
     return columns - 1 - (key.topk(k, dim=-1).values & 0xFFFFFFFF)

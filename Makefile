@@ -1,0 +1,37 @@
+# The README's two commands are `make demo` and `make test`; both set up what they need.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: setup demo test test-slow lint bench clean system-extras
+.DEFAULT_GOAL := demo
+
+.venv/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	touch $@
+
+setup: .venv/installed
+
+demo: setup  ## ASGAT, GCN and MLP side by side on the embedded heterophilic graph
+	$(BIN)/python -m asgat demo
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint  ## everything but the slow real-data trainings
+	$(BIN)/python -m pytest -m "not slow"
+
+test-slow: setup  ## trains on the benchmark files in ASGAT_DATA_DIR
+	$(BIN)/python -m pytest -m slow
+
+bench: setup  ## time of one epoch against the graph's size and form
+	$(BIN)/python benchmarks/epoch.py
+
+system-extras:  ## optional system packages that some tests use where they are found
+	@echo "nothing to install yet"
+
+clean:
+	rm -rf .venv dist build runs .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,291 @@
+"""The command line: a table for people, and with ``--json`` the same numbers for programs."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from asgat.errors import AsgatError
+
+app = typer.Typer(
+    name="asgat",
+    help="Adaptive spectral graph attention: node classification on graphs of any homophily.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+console = Console()
+errors = Console(stderr=True)
+
+DataDir = Annotated[
+    Path | None,
+    typer.Option(help="Folder with the benchmark files; else ASGAT_DATA_DIR, else a cache that is filled by download."),
+]
+Json = Annotated[Path | None, typer.Option("--json", help="Also write the numbers to this file.")]
+Protocol = Annotated[str | None, typer.Option(help="Splits: full, public or geom-gcn; the paper's by default.")]
+
+
+def main() -> None:
+    """Runs the command line; bad input is a sentence and exit code 2, an interruption 130."""
+    try:
+        app(standalone_mode=True)
+    except AsgatError as error:
+        errors.print(f"[bold red]error:[/] {error}", highlight=False, soft_wrap=True, markup=True, emoji=False)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        errors.print("\nInterrupted. Finished runs are kept; the same command goes on from there.")
+        sys.exit(130)
+    except BrokenPipeError:  # the reader of our output has gone: `asgat datasets | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+
+
+@app.callback()
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
+) -> None:
+    if version:
+        from asgat import __version__
+
+        console.print(__version__, highlight=False)
+        raise typer.Exit
+
+
+@app.command(epilog="Example: asgat datasets --json datasets.json")
+def datasets(data_dir: DataDir = None, json: Json = None) -> None:
+    """List the data sets with their statistics.
+
+    Those whose files are at hand are read and measured; the others show their published figures.
+    """
+    rows = describe_datasets(data_dir)
+    table = Table("name", "nodes", "entries", "features", "classes", "β", "splits", title="Data sets")
+    for column in table.columns[1:6]:
+        column.justify = "right"
+    for row in rows:
+        figures = [f"{row[key]:,}" for key in ("nodes", "edges", "features", "classes")]
+        name = row["name"] if row["measured"] else f"{row['name']} ○"
+        beta = f"{row['beta']:.3f}"
+        table.add_row(name, *figures, beta, " ".join(row["protocols"]))
+    console.print(table)
+    console.print("entries: stored directed entries, two per edge and one per self-loop. ○: files not here; published figures.")
+    for row in rows:
+        if row["note"]:
+            console.print(f"{row['name']}: {row['note']}", highlight=False)
+    _write_json(json, {"rows": rows})
+
+
+@app.command(epilog="Example: asgat models asgat-cheb")
+def models(name: Annotated[str | None, typer.Argument(help="A model: list its settings.")] = None) -> None:
+    """List the models, or the settings of one (the keys of --set)."""
+    from asgat.nn.registry import MODELS, make_config, model_spec
+
+    if name is None:
+        table = Table("model", "what it is", title="Models")
+        for model, spec in MODELS.items():
+            table.add_row(model, spec.summary)
+        console.print(table)
+        return
+    config = make_config(name)
+    table = Table("setting", "default", "meaning", title=f"Settings of {name}")
+    values = config.to_dict()
+    for field in dataclasses.fields(config):
+        fixed = " (fixed)" if field.name in model_spec(name).fixed else ""
+        table.add_row(field.name, f"{values[field.name]}{fixed}", field.metadata["help"])
+    console.print(table)
+
+
+@app.command(
+    epilog="Examples:  asgat train  ·  asgat train texas --splits 0-2 --set k=8 --set dropout=0.2  ·  "
+    "asgat train cora --model gcn --json result.json"
+)
+def train(
+    dataset: Annotated[str, typer.Argument(help="A name from `asgat datasets`.")] = "csbm",
+    model: Annotated[str | None, typer.Option(help="A name from `asgat models`; the recipe's by default.")] = None,
+    splits: Annotated[str, typer.Option(help="Runs, as in 0-9 or 0,3,5: split i, or seed + i where there is one.")] = "0-9",
+    seed: Annotated[int, typer.Option(help="Random seed.", min=0)] = 0,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; see `asgat models MODEL`.")
+    ] = None,
+    protocol: Protocol = None,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    out: Annotated[
+        Path | None, typer.Option(help="Run directory; runs/DATASET-MODEL-seedN by default. Finished runs in it are kept.")
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Forget what the run directory holds.")] = False,
+    data_dir: DataDir = None,
+    json: Json = None,
+) -> None:
+    """Train a model on the runs of a data set and print mean and spread of its test scores."""
+    from asgat.data import dataset_info, load_dataset
+    from asgat.nn.registry import model_spec
+    from asgat.recipe import default_model, load_config
+    from asgat.training.runner import run
+
+    place = check_device(device)
+    indices = parse_runs(splits)
+    dataset_info(dataset)  # a misspelt name is told before anything else is done
+    name = model or default_model(dataset)
+    config = load_config(dataset, name, parse_settings(set_ or [], model_spec(name).config))
+    data = load_dataset(dataset, protocol, data_dir)
+    out = out or Path("runs") / f"{dataset}-{name}-seed{seed}"
+    console.print(f"[bold]{name}[/] on [bold]{dataset}[/] ({data.protocol} splits), {data.graph}", highlight=False)
+    with RunProgress(indices, config.epochs) as progress:
+        result = run(data, name, config, indices, seed, place, out, fresh, progress)
+    console.print(result_table([result]))
+    figure = draw_filters(out, data)
+    if figure:
+        console.print(f"learned filters: {figure}", highlight=False, soft_wrap=True)
+    console.print(f"run directory:   {out}", highlight=False, soft_wrap=True)
+    _write_json(json, result)
+
+
+# -- helpers ----------------------------------------------------------------------------------------------------
+
+
+def describe_datasets(data_dir: Path | None) -> list[dict[str, Any]]:
+    """A row per data set, measured where its files are at hand."""
+    from asgat.data import DATASETS, load_dataset, statistics_of
+
+    rows = []
+    for name, info in DATASETS.items():
+        measured = not info.missing_files(None, data_dir)
+        figures = statistics_of(load_dataset(name, data_dir=data_dir)) if measured else info.statistics
+        rows.append(
+            {
+                "name": name,
+                "nodes": figures.nodes,
+                "edges": figures.entries,
+                "features": figures.features,
+                "classes": figures.classes,
+                "beta": figures.beta,
+                "metric": info.metric,
+                "protocols": list(info.protocols),
+                "measured": measured,
+                "source": info.source,
+                "description": info.description,
+                "note": info.note,
+            }
+        )
+    return rows
+
+
+def check_device(name: str) -> Any:
+    import torch
+
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise AsgatError(f"Unknown device {name!r}; use cpu or cuda.") from None
+    if device.type not in ("cpu", "cuda"):
+        raise AsgatError(f"Unknown device {name!r}; use cpu or cuda.")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise AsgatError(
+            f"{name} was asked for, but {torch.cuda.device_count()} CUDA devices are to be had here; use --device cpu."
+        )
+    return device
+
+
+def parse_runs(text: str) -> list[int]:
+    """Run numbers from text such as ``0-9`` or ``0,3,5-7``, each once."""
+    runs: list[int] = []
+    try:
+        for part in text.split(","):
+            first, _, last = part.strip().partition("-")
+            if last and int(last) - int(first) > 10_000:
+                raise AsgatError(f"--splits {text} asks for more than ten thousand runs.")
+            runs += range(int(first), int(last or first) + 1)
+    except ValueError as error:
+        if isinstance(error, AsgatError):
+            raise
+        raise AsgatError(f"--splits must be run numbers such as 0-9 or 0,3,5, not {text!r}.") from None
+    if not runs:
+        raise AsgatError(f"--splits {text} names no run; ranges go upwards, as in 0-9.")
+    return sorted(set(runs))
+
+
+def parse_settings(pairs: list[str], config: Any) -> dict[str, Any]:
+    """Settings from ``key=value`` texts, typed as the model's configuration says."""
+    values = {}
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not equals:
+            raise AsgatError(f"--set takes key=value, not {pair!r}.")
+        values[key.strip()] = config.parse(key.strip(), text.strip())
+    return values
+
+
+def result_table(results: list[dict[str, Any]]) -> Table:
+    """One row a result: scores in percent, mean ± standard deviation over runs."""
+    table = Table("model", "micro-F1", "macro-F1", title=f"Test scores on {results[0]['dataset']}, in percent")
+    auc = "roc_auc" in results[0]
+    if auc:
+        table.add_column("ROC-AUC")
+    for heading in ("val.", "runs", "restarts", "epochs", "ms/epoch"):
+        table.add_column(heading, justify="right")
+    for result in results:
+        scores = ["micro_f1", "macro_f1", *(["roc_auc"] if auc else [])]
+        cells = [f"{100 * result[s]['mean']:.1f} ± {100 * result[s]['std']:.1f}" for s in scores]
+        validation = result["val_roc_auc"] if auc else result["val_micro_f1"]
+        table.add_row(
+            result["model"],
+            *cells,
+            f"{100 * validation:.1f}",
+            str(len(result["rows"])),
+            str(result["restarts"]),
+            f"{result['epochs']:.0f}",
+            f"{result['ms_per_epoch']:.1f}",
+        )
+    return table
+
+
+def draw_filters(out: Path, data: Any) -> Path | None:
+    """The filter figure of a run directory, where its model has filters."""
+    from asgat.nn import ASGAT
+    from asgat.report import filter_figure
+    from asgat.training import load_model
+
+    model, name, config = load_model(out)
+    if not isinstance(model, ASGAT):
+        return None
+    graph = data.graph.with_self_loops(config.self_loops)
+    return filter_figure(model, graph, out / "filters.png", f"{name} on {data.name}: what each head listens to")
+
+
+class RunProgress:
+    """A live bar for the run in progress, with its losses."""
+
+    def __init__(self, runs: list[int], epochs: int) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        self.runs, self.epochs = runs, epochs
+        columns = TextColumn("run {task.fields[run]}"), BarColumn(30), MofNCompleteColumn()
+        figures = TextColumn("{task.fields[figures]}"), TimeElapsedColumn()
+        self.bar = Progress(*columns, *figures, console=errors, transient=True)
+        self.task = self.bar.add_task("", total=epochs, run=f"1/{len(runs)}", figures="")
+
+    def __enter__(self) -> RunProgress:
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+    def __call__(self, run: int, epoch: Any) -> None:
+        figures = f"loss {epoch.train_loss:.3f}  validation loss {epoch.val_loss:.3f}  score {100 * epoch.val_score:.1f} %"
+        number = f"{self.runs.index(run) + 1}/{len(self.runs)}"
+        self.bar.update(self.task, completed=epoch.epoch, run=number, figures=figures)
+
+
+def _write_json(path: Path | None, values: Any) -> None:
+    from asgat.training.checkpoint import to_json, write_atomic
+
+    if path is not None:
+        write_atomic(path, to_json(values))

@@ -1,0 +1,21 @@
+"""Data sets: the paper's, a few beside them, and some that need no file."""
+
+from asgat.data.dataset import Dataset, Split
+from asgat.data.dataset_info import DatasetInfo, Statistics, statistics_of
+from asgat.data.registry import DATASETS, dataset_names, get_info, load_dataset
+from asgat.data.splits import stratified_splits
+from asgat.data.synthetic import contextual_sbm
+
+__all__ = [
+    "DATASETS",
+    "Dataset",
+    "DatasetInfo",
+    "Split",
+    "Statistics",
+    "contextual_sbm",
+    "dataset_names",
+    "get_info",
+    "load_dataset",
+    "statistics_of",
+    "stratified_splits",
+]

@@ -1,0 +1,199 @@
+"""A data set: one graph, features, labels and the splits it is judged on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from asgat.errors import AsgatError
+from asgat.graph import Graph
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+METRICS = ("micro_f1", "roc_auc")
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Node indices to train on, to choose on and to report on.
+
+    Args:
+        train: indices of the training nodes.
+        val: indices of the validation nodes.
+        test: indices of the test nodes.
+    """
+
+    train: npt.NDArray[np.int64]
+    val: npt.NDArray[np.int64]
+    test: npt.NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        for part, nodes in self.parts().items():
+            object.__setattr__(self, part, _indices(part, nodes))
+
+    def parts(self) -> dict[str, npt.NDArray[np.int64]]:
+        """The three parts by name."""
+        return {"train": self.train, "val": self.val, "test": self.test}
+
+    def __repr__(self) -> str:
+        return f"Split(train={len(self.train)}, val={len(self.val)}, test={len(self.test)})"
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A node classification task, checked on construction.
+
+    Args:
+        name: the name it is asked for by.
+        graph: the undirected graph.
+        x: raw features of shape [N, F], finite.
+        y: labels of shape [N] in 0 to ``num_classes - 1``; -1 marks a node without a label.
+        splits: the splits, commonly ten or one. Parts are disjoint and hold labelled nodes only.
+        num_classes: number of classes.
+        metric: ``"micro_f1"`` or, for two classes, ``"roc_auc"``.
+        protocol: where the splits come from.
+    """
+
+    name: str
+    graph: Graph
+    x: npt.NDArray[np.float32]
+    y: npt.NDArray[np.int64]
+    splits: tuple[Split, ...]
+    num_classes: int
+    metric: str = "micro_f1"
+    protocol: str = "random"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "x", self._checked_features())
+        object.__setattr__(self, "y", self._checked_labels())
+        object.__setattr__(self, "splits", tuple(self.splits))
+        if self.metric not in METRICS:
+            raise AsgatError(f"metric must be one of {', '.join(METRICS)}, not {self.metric!r}.")
+        if self.metric == "roc_auc" and self.num_classes != 2:
+            raise AsgatError(
+                f"roc_auc needs two classes, but {self.name} has {self.num_classes}; use micro_f1."
+            )
+        if not self.splits:
+            raise AsgatError(
+                f"{self.name} has no splits; give at least one, for instance by stratified_splits."
+            )
+        for number, split in enumerate(self.splits):
+            self._check_split(number, split)
+
+    @property
+    def num_nodes(self) -> int:
+        return self.graph.num_nodes
+
+    @property
+    def num_features(self) -> int:
+        return int(self.x.shape[1])
+
+    def to_pyg(self) -> Data:
+        """As a PyG ``Data``: masks have shape [N, splits], or [N] where there is one split.
+
+        ``edge_weight`` is present only where some weight differs from 1.
+        """
+        import torch
+        from torch_geometric.data import Data
+
+        data = Data(
+            x=torch.from_numpy(self.x.copy()),
+            y=torch.from_numpy(self.y.copy()),
+            edge_index=torch.from_numpy(self.graph.edge_index()),
+        )
+        weight = self.graph.adjacency.tocoo().data
+        if np.any(weight != 1):
+            data.edge_weight = torch.from_numpy(weight.astype(np.float32))
+        for part in ("train", "val", "test"):
+            mask = np.zeros((self.num_nodes, len(self.splits)), dtype=bool)
+            for number, split in enumerate(self.splits):
+                mask[split.parts()[part], number] = True
+            data[f"{part}_mask"] = torch.from_numpy(mask[:, 0] if len(self.splits) == 1 else mask)
+        return data
+
+    def __repr__(self) -> str:
+        return (
+            f"Dataset({self.name!r}, nodes={self.num_nodes}, entries={self.graph.num_entries}, "
+            f"features={self.num_features}, classes={self.num_classes}, splits={len(self.splits)}, "
+            f"protocol={self.protocol!r})"
+        )
+
+    def _checked_features(self) -> npt.NDArray[np.float32]:
+        x = np.asarray(self.x)
+        if x.ndim != 2 or x.shape[0] != self.num_nodes:
+            raise AsgatError(
+                f"Features must have shape [{self.num_nodes}, F], one row per node, not {list(x.shape)}."
+            )
+        if x.dtype.kind not in "biuf":
+            raise AsgatError(f"Features must be numbers, not {x.dtype}.")
+        with np.errstate(over="ignore"):  # a value beyond float32 becomes infinite and is named below
+            x = np.ascontiguousarray(x, dtype=np.float32)
+        finite = np.isfinite(x)
+        if not finite.all():
+            node, column = np.argwhere(~finite)[0]
+            raise AsgatError(
+                f"Features with NaN or infinity: node {node}, column {column} is {x[node, column]}; "
+                "fill in or drop such values first."
+            )
+        return x
+
+    def _checked_labels(self) -> npt.NDArray[np.int64]:
+        y = np.asarray(self.y)
+        if y.shape != (self.num_nodes,):
+            raise AsgatError(f"Labels must have shape [{self.num_nodes}], one per node, not {list(y.shape)}.")
+        if y.dtype.kind not in "iu":
+            raise AsgatError(f"Labels must be integers, not {y.dtype}.")
+        if self.num_classes < 1:
+            raise AsgatError(f"num_classes must be at least 1, but is {self.num_classes}.")
+        bad = np.flatnonzero((y < -1) | (y >= self.num_classes))
+        if bad.size:
+            raise AsgatError(
+                f"Node {bad[0]} has label {y[bad[0]]}; labels run from 0 to {self.num_classes - 1}, "
+                "and -1 marks a node without one."
+            )
+        return np.ascontiguousarray(y, dtype=np.int64)
+
+    def _check_split(self, number: int, split: Split) -> None:
+        where = f"split {number} of {self.name}"
+        if not len(split.train):
+            raise AsgatError(f"In {where} the train part is empty; there is nothing to learn from.")
+        seen = np.full(self.num_nodes, "", dtype="<U5")
+        for part, nodes in split.parts().items():
+            outside = nodes[(nodes < 0) | (nodes >= self.num_nodes)]
+            if outside.size:
+                raise AsgatError(
+                    f"In {where} the {part} part names node {outside[0]}, "
+                    f"but nodes run from 0 to {self.num_nodes - 1}."
+                )
+            unlabelled = nodes[self.y[nodes] < 0]
+            if unlabelled.size:
+                raise AsgatError(
+                    f"In {where} the {part} part holds node {unlabelled[0]}, which has no label; "
+                    "leave such nodes out."
+                )
+            values, counts = np.unique(nodes, return_counts=True)
+            if np.any(counts > 1):
+                raise AsgatError(f"In {where} the {part} part names node {values[counts > 1][0]} twice.")
+            shared = nodes[seen[nodes] != ""]
+            if shared.size:
+                raise AsgatError(
+                    f"In {where} node {shared[0]} is in both {seen[shared[0]]} and {part}; "
+                    "parts must be disjoint."
+                )
+            seen[nodes] = part
+
+
+def _indices(part: str, nodes: Any) -> npt.NDArray[np.int64]:
+    array = np.asarray(nodes)
+    if array.dtype == bool:
+        raise AsgatError(f"The {part} part of a split is a mask; give node indices, as np.flatnonzero(mask).")
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise AsgatError(
+            f"The {part} part of a split must be a list of node indices, "
+            f"not {array.dtype} of shape {list(array.shape)}."
+        )
+    return np.ascontiguousarray(array, dtype=np.int64)

@@ -1,0 +1,174 @@
+"""Public files: where they lie, where they come from, and whether they are what they should be.
+
+Every file that is read is checked against the SHA-256 in ``checksums.txt`` and handed on as the very bytes
+that were checked, so that nothing can change between the check and the use.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files as package_files
+from pathlib import Path
+
+from asgat.errors import AsgatError
+
+# The first folder of a file's name picks the address; the rest of the name follows it.
+BASE_ADDRESSES = {
+    "planetoid": "https://raw.githubusercontent.com/kimiyoung/planetoid/master/data",
+    "geom-gcn": "https://raw.githubusercontent.com/graphdml-uiuc-jlu/geom-gcn/master",
+    "heterophilous-graphs": "https://raw.githubusercontent.com/yandex-research/heterophilous-graphs/main",
+}
+MAX_FILE_BYTES = 64 * 2**20  # eight times the largest file there is
+TIMEOUT_SECONDS = 30
+
+
+@dataclass(frozen=True)
+class RawFile:
+    """The bytes of a file and the path to name when they turn out to be wrong."""
+
+    path: Path
+    content: bytes
+
+    def failure(self, reason: str) -> AsgatError:
+        """The error for content that is not what the reader expects."""
+        shown = reason if len(reason) <= 300 else f"{reason[:300]}…"  # a reason may quote the content
+        return AsgatError(f"{self.path} is damaged: {shown}. Delete it and run again to fetch it anew.")
+
+    @contextmanager
+    def guard(self) -> Iterator[None]:
+        """Turn whatever goes wrong inside into an `AsgatError` that names this file.
+
+        A reader meets content somebody else made; any exception it can raise, numpy's and the standard
+        library's alike, means that the content is bad.
+        """
+        try:
+            yield
+        except AsgatError as error:
+            if str(self.path) in str(error):
+                raise
+            raise AsgatError(f"{self.path}: {error}") from error
+        except Exception as error:
+            raise self.failure(f"{type(error).__name__}: {error}") from error
+
+
+def data_directory(data_dir: Path | str | None = None) -> Path:
+    """The folder files are looked for in: the argument, else ``ASGAT_DATA_DIR``, else a per-user cache."""
+    chosen = data_dir or os.environ.get("ASGAT_DATA_DIR")
+    if not chosen:
+        import pooch
+
+        chosen = pooch.os_cache("asgat")
+    return Path(os.path.expanduser(chosen))
+
+
+@cache
+def checksums() -> dict[str, str]:
+    """SHA-256 of every file the package reads, by its name below the data directory."""
+    table = package_files("asgat.data").joinpath("checksums.txt").read_text(encoding="ascii")
+    return {name: digest for digest, name in (line.split() for line in table.splitlines())}
+
+
+def missing_files(names: Sequence[str], data_dir: Path | str | None = None) -> list[str]:
+    """Those of the named files that are not in the data directory."""
+    folder = data_directory(data_dir)
+    return [name for name in names if not os.path.lexists(folder / name)]
+
+
+def read_files(names: Sequence[str], data_dir: Path | str | None = None) -> dict[str, RawFile]:
+    """The named files, fetched first where they are missing, each checked against its SHA-256.
+
+    Args:
+        names: names below the data directory, such as ``"planetoid/ind.cora.graph"``.
+        data_dir: see :func:`data_directory`.
+    """
+    missing = missing_files(names, data_dir)
+    if missing:
+        _download(missing, data_directory(data_dir))
+    return {name: _read(data_directory(data_dir) / name, checksums()[name]) for name in names}
+
+
+def address_of(name: str) -> str:
+    """The public address of a file."""
+    source, _, rest = name.partition("/")
+    return f"{BASE_ADDRESSES[source]}/{rest}"
+
+
+def _read(path: Path, expected: str) -> RawFile:
+    try:
+        # A pipe or a device would block or never end.
+        if not path.is_file():
+            raise AsgatError(f"{path} is not a regular file; put the data file there or remove it.")
+        with path.open("rb") as stream:
+            content = stream.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise AsgatError(f"{path} cannot be read ({error.strerror}); check its permissions.") from error
+    if len(content) > MAX_FILE_BYTES:
+        raise AsgatError(
+            f"{path} is corrupt: it is larger than {MAX_FILE_BYTES // 2**20} MiB, "
+            "the most any data file may be; delete it and run again."
+        )
+    found = hashlib.sha256(content).hexdigest()
+    if found != expected:
+        raise AsgatError(
+            f"{path} is corrupt: expected SHA-256 {expected}, found {found}; "
+            "delete it and run again to fetch it anew."
+        )
+    return RawFile(path, content)
+
+
+def _download(names: Sequence[str], folder: Path) -> None:
+    """Fetch files into the data directory, with one progress bar for all of them.
+
+    pooch writes to a temporary file beside the target, checks its SHA-256 and only then renames it, so an
+    interrupted or wrong download leaves no file behind, and two processes that fetch at once do each other no
+    harm.
+    """
+    import pooch
+    from tqdm import tqdm
+
+    pooch.get_logger().setLevel("WARNING")  # its one line per file would tear the bar apart
+    with tqdm(names, desc="Downloading", unit="file", disable=None) as progress:
+        for done, name in enumerate(progress):
+            path = folder / name
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                pooch.retrieve(
+                    address_of(name),
+                    known_hash=f"sha256:{checksums()[name]}",
+                    fname=path.name,
+                    path=path.parent,
+                    downloader=pooch.HTTPDownloader(timeout=TIMEOUT_SECONDS),
+                )
+            except Exception as error:
+                raise AsgatError(_remedy(names[done:], folder, _reason(error))) from error
+
+
+def _reason(error: Exception) -> str:
+    import requests
+
+    if isinstance(error, requests.HTTPError) and error.response is not None:
+        return f"the server answered {error.response.status_code}"
+    if isinstance(error, requests.Timeout):
+        return f"no answer within {TIMEOUT_SECONDS} s"
+    if isinstance(error, requests.RequestException):
+        return "no connection, or it broke off"
+    if isinstance(error, OSError):
+        return f"{error.strerror}: {error.filename}"
+    if isinstance(error, ValueError):
+        return "what came is corrupt: its SHA-256 is not the expected one"
+    return f"{type(error).__name__}: {error}"
+
+
+def _remedy(missing: Sequence[str], folder: Path, reason: str) -> str:
+    first, *others = missing
+    also = f" Also missing there: {', '.join(others)}." if others else ""
+    return (
+        f"{first} is not in {folder} and could not be downloaded from {address_of(first)} ({reason}). "
+        f"Put the file at {folder / first}, or point ASGAT_DATA_DIR or --data-dir at a folder that has it."
+        f"{also}"
+    )

@@ -1,0 +1,53 @@
+"""Graphs as the heterophilous-graphs collection publishes them (Platonov et al., 2023).
+
+One npz archive each: features, labels, edges and ten splits as masks. Chameleon and Squirrel are the directed
+graphs the paper counts, symmetrised here; their masks are the Geom-GCN splits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from asgat.data.dataset import Dataset
+from asgat.data.download import RawFile
+from asgat.data.geom_gcn import count_classes
+from asgat.data.npz import read_npz
+from asgat.data.splits import split_from_masks
+from asgat.graph import Graph
+
+_ARCHIVES = {
+    "chameleon": "chameleon_directed",
+    "squirrel": "squirrel_directed",
+    "chameleon-filtered": "chameleon_filtered",
+    "minesweeper": "minesweeper",
+    "cornell-true": "cornell",
+}
+_MASKS = ("train_masks", "val_masks", "test_masks")
+
+
+def heterophilous_files(name: str, protocol: str) -> tuple[str, ...]:
+    """Name of the one archive a data set needs; it holds the splits too."""
+    return (f"heterophilous-graphs/data/{_ARCHIVES[name]}.npz",)
+
+
+def load_heterophilous(name: str, protocol: str, files: Mapping[str, RawFile]) -> Dataset:
+    """Graph, features, labels and splits out of one archive."""
+    raw = files[heterophilous_files(name, protocol)[0]]
+    arrays = read_npz(raw, ["node_features", "node_labels", "edges", *_MASKS])
+    x, y, edges = arrays["node_features"], arrays["node_labels"], arrays["edges"]
+    masks = [arrays[part] for part in _MASKS]
+    if x.ndim != 2 or y.shape != x.shape[:1] or y.dtype.kind != "i" or np.any(y < 0):
+        raise raw.failure(
+            f"features {x.shape} and labels {y.dtype} {y.shape} do not fit, or a label is negative"
+        )
+    if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind != "i":
+        raise raw.failure(f"edges must be integers of shape [E, 2], not {edges.dtype} of shape {edges.shape}")
+    if any(m.dtype != bool or m.ndim != 2 or m.shape != (len(masks[0]), len(y)) for m in masks):
+        raise raw.failure(f"masks must be true or false for each split and each of {len(y)} nodes")
+    with raw.guard():
+        y = y.astype(np.int64)
+        splits = tuple(split_from_masks(a, b, c, y) for a, b, c in zip(*masks, strict=True))
+        graph = Graph.from_edges(edges.T, len(y))
+        return Dataset(name, graph, x, y, splits, count_classes(raw, y), protocol=protocol)

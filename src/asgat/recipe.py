@@ -1,0 +1,60 @@
+"""Recipes: the settings each data set is trained with, as data."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib.resources import files
+from typing import Any
+
+from asgat.config import TrainConfig
+from asgat.errors import AsgatError
+from asgat.nn.registry import MODELS, make_config
+
+SHARED = "all"
+FOUND = "found"
+
+
+def read_recipe(dataset: str) -> dict[str, Any]:
+    """The recipe of a data set, every key of it checked; empty where none is kept.
+
+    A recipe names the ``model`` that is trained by default, holds settings ``all`` models share, and a table of
+    settings per model. ``found`` inside a model's table tells the command, the seed and the validation score that
+    chose it.
+    """
+    file = files("asgat") / "recipes" / f"{dataset}.toml"
+    if not file.is_file():
+        return {}
+    recipe = tomllib.loads(file.read_text(encoding="utf-8"))
+    check_recipe(recipe, f"{dataset}.toml")
+    return recipe
+
+
+def check_recipe(recipe: dict[str, Any], name: str) -> None:
+    """Raises an error that names the first thing wrong in a recipe."""
+    for key, value in recipe.items():
+        if key == "model":
+            if value not in MODELS:
+                raise AsgatError(f"Recipe {name}: unknown model {value!r}.")
+        elif key not in (SHARED, *MODELS):
+            raise AsgatError(f"Recipe {name}: unknown entry {key!r}; expected model, all, or a model's name.")
+        elif not isinstance(value, dict):
+            raise AsgatError(f"Recipe {name}: {key} must be a table of settings.")
+    for model in MODELS:
+        try:
+            _config(recipe, model, {})
+        except AsgatError as error:
+            raise AsgatError(f"Recipe {name}, {model}: {error}") from None
+
+
+def default_model(dataset: str) -> str:
+    return str(read_recipe(dataset).get("model", "asgat-cheb"))
+
+
+def load_config(dataset: str, model: str, changes: dict[str, Any] | None = None) -> TrainConfig:
+    """A model's settings for a data set: its defaults, the recipe's, then the given changes."""
+    return _config(read_recipe(dataset), model, changes or {})
+
+
+def _config(recipe: dict[str, Any], model: str, changes: dict[str, Any]) -> TrainConfig:
+    own = {key: value for key, value in recipe.get(model, {}).items() if key != FOUND}
+    return make_config(model, **{**recipe.get(SHARED, {}), **own, **changes})

@@ -1,0 +1,78 @@
+"""Figures of trained models."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from asgat.filters import SpectralFilter
+from asgat.graph import Graph
+from asgat.nn import ASGAT
+from asgat.spectral import spectral_density
+from asgat.training.checkpoint import write_atomic
+
+
+def character(response: np.ndarray, frequency: np.ndarray, density: np.ndarray) -> str:
+    """Names a response by its correlation with λ over the graph's spectrum: low-pass, high-pass, or band."""
+    weight = density / density.sum()
+    x, g = frequency - weight @ frequency, response - weight @ response
+    spread = np.sqrt((weight @ x**2) * (weight @ g**2))
+    correlation = (weight @ (x * g)) / spread if spread > 1e-12 else 0.0
+    return "high-pass" if correlation > 0.5 else "low-pass" if correlation < -0.5 else "band"
+
+
+def filter_figure(model: ASGAT, graph: Graph, path: Path, title: str) -> Path:
+    """Draws the learned response of every head over λ, one panel per layer, the graph's spectral density behind.
+
+    The scale of a response matters (softmax sharpens with it) and so does its shape; only its level does little.
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    frequency = np.linspace(0.0, 2.0, 401)
+    density = spectral_density(graph, frequency)
+    layers = list(model.layers)
+    figure, axes = plt.subplots(
+        1, len(layers), figsize=(4.8 * len(layers) + 1.0, 4.0), squeeze=False, layout="constrained"
+    )
+    for number, (axis, layer) in enumerate(zip(axes[0], layers, strict=True), start=1):
+        response = evaluate(layer.filter, frequency)
+        behind = axis.twinx()
+        behind.fill_between(frequency, density, color="0.88", linewidth=0)
+        behind.set_ylim(0, 1.6 * max(np.quantile(density, 0.995), 1e-9))
+        behind.set_yticks([])
+        axis.set_zorder(behind.get_zorder() + 1)
+        axis.patch.set_visible(False)
+        colours = plt.get_cmap("viridis")(np.linspace(0.0, 0.9, response.shape[1]))
+        for head, colour in enumerate(colours):
+            kind = character(response[:, head], frequency, density)
+            axis.plot(frequency, response[:, head], color=colour, lw=1.8, label=f"head {head + 1}: {kind}")
+        axis.axhline(0.0, color="0.6", lw=0.6)
+        axis.set(xlim=(0, 2), xlabel="frequency λ", title=f"layer {number}")
+        axis.legend(fontsize=7, framealpha=0.9, ncols=2 if response.shape[1] > 6 else 1)
+    axes[0][0].set_ylabel("learned response g(λ)")
+    axes[0][-1].text(
+        1.02, 0.5, "grey: density of the graph's eigenvalues", transform=axes[0][-1].transAxes,
+        rotation=90, va="center", fontsize=8, color="0.4",
+    )  # fmt: skip
+    figure.suptitle(title)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=150)
+    plt.close(figure)
+    write_atomic(path, buffer.getvalue())
+    return path
+
+
+@torch.no_grad()
+def evaluate(filter: SpectralFilter, frequency: np.ndarray) -> np.ndarray:
+    """Responses [n, heads] of a filter at the given frequencies."""
+    parameter = next(filter.parameters(), None)
+    dtype = parameter.dtype if parameter is not None else torch.float32
+    device = parameter.device if parameter is not None else "cpu"
+    response: torch.Tensor = filter(torch.as_tensor(frequency, dtype=dtype, device=device))
+    return np.asarray(response.cpu().numpy())

@@ -1,0 +1,143 @@
+"""The run directory: plain files, written whole or not at all, readable without this package."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save
+from torch import Tensor, nn
+
+from asgat.config import TrainConfig
+from asgat.errors import AsgatError
+
+
+def write_atomic(path: Path, content: bytes) -> None:
+    """Writes a file so that whoever reads it finds the old content or the new, never a part."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise AsgatError(f"{path} cannot be written: {error.strerror}. Choose another place.") from error
+
+
+def to_toml(values: Mapping[str, Any]) -> str:
+    """Plain values and one level of tables as TOML."""
+    lines = [f"{key} = {json.dumps(value)}" for key, value in values.items() if not isinstance(value, Mapping)]
+    for name, table in values.items():
+        if isinstance(table, Mapping):
+            lines += ["", f"[{name}]"] + [f"{key} = {json.dumps(value)}" for key, value in table.items()]
+    return "\n".join(lines) + "\n"
+
+
+def to_json(values: Any) -> bytes:
+    return (json.dumps(values, indent=2, allow_nan=False) + "\n").encode()
+
+
+class RunDirectory:
+    """A folder with ``config.toml``, ``metrics.jsonl``, ``result.json`` and ``model.safetensors``.
+
+    ``result.json`` is renewed after every finished run (one split or seed), so a killed command loses no more than
+    the run it was in: started again with the same settings it takes the finished ones over.
+
+    Args:
+        path: the folder; made if it is not there.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+
+    def begin(self, settings: Mapping[str, Any], fresh: bool = False) -> list[dict[str, Any]]:
+        """Writes the settings and returns the finished runs of an earlier start with the same settings.
+
+        Raises:
+            AsgatError: the folder holds a run with other settings, or cannot be written.
+        """
+        config = self.path / "config.toml"
+        if not fresh and config.exists():
+            earlier = read_toml(config)
+            if earlier != settings:
+                differing = [key for key in _flat(settings) if _flat(settings).get(key) != _flat(earlier).get(key)]
+                differing += [key for key in _flat(earlier) if key not in _flat(settings)]
+                raise AsgatError(
+                    f"{self.path} holds a run with other settings ({', '.join(differing)}); "
+                    "choose another --out, or --fresh to replace it."
+                )
+            return list(self.read_result().get("rows", [])) if (self.path / "result.json").exists() else []
+        for name in ("result.json", "metrics.jsonl", "model.safetensors"):
+            try:
+                (self.path / name).unlink(missing_ok=True)
+            except OSError as error:
+                raise AsgatError(f"{self.path / name} cannot be removed: {error.strerror}.") from error
+        write_atomic(config, to_toml(settings).encode())
+        return []
+
+    def read_result(self) -> dict[str, Any]:
+        path = self.path / "result.json"
+        try:
+            result = json.loads(path.read_bytes())
+        except (OSError, ValueError) as error:
+            raise AsgatError(f"{path} cannot be read as a result: {error}.") from error
+        if not isinstance(result, dict):
+            raise AsgatError(f"{path} cannot be read as a result: it holds no object.")
+        return result
+
+    def write_result(self, result: Mapping[str, Any]) -> None:
+        write_atomic(self.path / "result.json", to_json(result))
+
+    def add_metrics(self, rows: list[dict[str, Any]], runs_before: list[int]) -> None:
+        """Adds a finished run's epochs; lines of runs that never finished are dropped."""
+        path = self.path / "metrics.jsonl"
+        lines = path.read_text().splitlines() if path.exists() else []
+        kept = [line for line in lines if json.loads(line)["run"] in runs_before]
+        write_atomic(path, "".join(f"{line}\n" for line in kept + [json.dumps(row) for row in rows]).encode())
+
+    def write_model(self, state: dict[str, Tensor], metadata: Mapping[str, Any]) -> None:
+        text = {key: json.dumps(value) for key, value in metadata.items()}
+        write_atomic(self.path / "model.safetensors", save(state, metadata=text))
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise AsgatError(f"{path} cannot be read as TOML: {error}.") from error
+
+
+def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        flat.update(value if isinstance(value, Mapping) else {key: value})
+    return flat
+
+
+def load_model(path: Path | str) -> tuple[nn.Module, str, TrainConfig]:
+    """The trained model of a run directory, its name and its settings."""
+    from asgat.nn.registry import make_config, model_spec
+
+    file = Path(path) / "model.safetensors"
+    try:
+        with safe_open(str(file), framework="pt") as handle:
+            metadata = {key: json.loads(text) for key, text in handle.metadata().items()}
+        name = metadata["model"]
+        config = make_config(name, **metadata["config"])
+        model = model_spec(name).build(config, metadata["in_channels"], metadata["out_channels"])
+        model.load_state_dict(load_file(str(file)))
+    except (OSError, SafetensorError, KeyError, TypeError, AttributeError, RuntimeError, ValueError) as error:
+        raise AsgatError(f"{file} holds no model of this package: {error}") from error
+    return model.eval(), name, config

@@ -1,0 +1,40 @@
+"""When to stop, and which epoch counts."""
+
+from __future__ import annotations
+
+import math
+
+
+class EarlyStopping:
+    """The paper's rule, on validation loss and score together.
+
+    Training stops after ``patience`` epochs in a row with neither a lower loss nor a higher score than ever before.
+    The epoch that counts is the last one that was at least as good as every earlier one in both.
+
+    Args:
+        patience: epochs without improvement to wait.
+
+    Example:
+        >>> stopping = EarlyStopping(patience=1)
+        >>> stopping.update(1.0, 0.5), stopping.update(2.0, 0.4), stopping.stop
+        (True, False, True)
+    """
+
+    def __init__(self, patience: int) -> None:
+        self.patience = patience
+        self.best_loss = math.inf
+        self.best_score = -math.inf
+        self.waited = 0
+
+    def update(self, loss: float, score: float) -> bool:
+        """Takes an epoch's figures; True if this is now the epoch that counts."""
+        keep = loss <= self.best_loss and score >= self.best_score
+        better = loss < self.best_loss or score > self.best_score
+        self.best_loss = min(loss, self.best_loss)
+        self.best_score = max(score, self.best_score)
+        self.waited = 0 if better else self.waited + 1
+        return keep
+
+    @property
+    def stop(self) -> bool:
+        return self.waited >= self.patience

@@ -1,0 +1,170 @@
+"""One model over all runs of a data set: ten splits, or ten seeds where there is one split."""
+
+from __future__ import annotations
+
+import platform
+import resource
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from asgat.config import TrainConfig
+from asgat.data.dataset import Dataset
+from asgat.errors import AsgatError
+from asgat.nn.registry import model_spec
+from asgat.training.checkpoint import RunDirectory
+from asgat.training.trainer import Epoch, train
+
+RunProgress = Callable[[int, Epoch], None]
+
+
+def normalise_rows(x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Feature rows scaled so that their absolute values sum to 1; rows of zeros stay."""
+    total = np.abs(x).sum(axis=1, keepdims=True)
+    return np.asarray(x / np.where(total > 0, total, 1.0), dtype=np.float32)
+
+
+def make_inputs(dataset: Dataset, model: str, config: TrainConfig, device: torch.device) -> tuple[Any, ...]:
+    """What the model's ``forward`` takes for this data set: features, then what the model made of the graph."""
+    x = normalise_rows(dataset.x) if config.normalize_features else dataset.x
+    graph = dataset.graph.with_self_loops(config.self_loops)
+    return torch.from_numpy(x).to(device), *model_spec(model).prepare(graph, config, device)
+
+
+def run(
+    dataset: Dataset,
+    model: str,
+    config: TrainConfig,
+    runs: Sequence[int] = range(10),
+    seed: int = 0,
+    device: torch.device | str = "cpu",
+    out: Path | str | None = None,
+    fresh: bool = False,
+    progress: RunProgress | None = None,
+) -> dict[str, Any]:
+    """Trains a model on the given runs of a data set and returns the result as in ``result.json``.
+
+    Run i is split i with seed ``seed``, or, where the data set has a single split, that split with seed ``seed + i``.
+
+    Args:
+        dataset: the data.
+        model: its name in the registry.
+        config: its settings.
+        runs: which runs.
+        seed: of the first run.
+        device: where to train.
+        out: run directory; finished runs found there are taken over.
+        fresh: forget what the run directory holds.
+        progress: called with the run and every epoch.
+    """
+    device = torch.device(device)
+    spec = model_spec(model)
+    several = len(dataset.splits) > 1
+    for i in runs:
+        if i < 0 or (several and i >= len(dataset.splits)):
+            raise AsgatError(f"{dataset.name} has splits 0 to {len(dataset.splits) - 1}; there is no split {i}.")
+    settings = {
+        "dataset": dataset.name,
+        "model": model,
+        "protocol": dataset.protocol,
+        "seed": seed,
+        "runs": list(runs),
+        "config": config.to_dict(),
+    }
+    directory = RunDirectory(out) if out is not None else None
+    done = directory.begin(settings, fresh) if directory else []
+    result = summarise(settings, dataset, done)
+    missing = [i for i in runs if i not in {row["run"] for row in done}]
+    if not missing:
+        return result
+    y = torch.from_numpy(dataset.y).to(device)
+    inputs = make_inputs(dataset, model, config, device)
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    for i in missing:
+        outcome = train(
+            lambda: spec.build(config, dataset.num_features, dataset.num_classes),
+            inputs,
+            y,
+            dataset.splits[i if several else 0],
+            config,
+            seed if several else seed + i,
+            dataset.metric,
+            (lambda epoch, i=i: progress(i, epoch)) if progress else None,
+        )
+        row = {"run": i, **{k: v for k, v in vars(outcome).items() if k not in ("history", "state")}}
+        row["peak_memory_mb"] = _peak_memory_mb(device)
+        best_so_far = max((r["val_score"] for r in done), default=-1.0)
+        if directory:
+            directory.add_metrics([{"run": i, **vars(e)} for e in outcome.history], [r["run"] for r in done])
+            if outcome.val_score > best_so_far:
+                shape = {"in_channels": dataset.num_features, "out_channels": dataset.num_classes}
+                directory.write_model(outcome.state, {**settings, "run": i, **shape})
+        done.append(row)
+        result = summarise(settings, dataset, done)
+        if directory:
+            directory.write_result(result)
+    return result
+
+
+def summarise(settings: dict[str, Any], dataset: Dataset, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The result of all finished runs; scores are fractions, ``std`` is that of the population of runs."""
+    rows = sorted(rows, key=lambda row: row["run"])
+    epochs = sum(row["epochs"] for row in rows)
+    config = settings["config"]
+    attends = "heads" in config  # dense scores are the paper's own: nothing is left to certify
+    result = {
+        **settings,
+        "finished": len(rows) == len(settings["runs"]),
+        "micro_f1": _spread([row["micro_f1"] for row in rows]),
+        "macro_f1": _spread([row["macro_f1"] for row in rows]),
+        "val_micro_f1": _mean([row["val_score"] for row in rows]) if dataset.metric == "micro_f1" else None,
+        "epochs": epochs / len(rows) if rows else None,
+        "ms_per_epoch": 1000 * sum(row["seconds"] for row in rows) / epochs if epochs else None,
+        "peak_memory_mb": max((row["peak_memory_mb"] for row in rows), default=None),
+        "certified_share": 1.0 if attends else None,
+        "mean_bound": 0.0 if attends else None,
+        "max_bound": 0.0 if attends else None,
+        "options": {key: config[key] for key in ("root",) if config.get(key)},
+        "fallback": None,
+        "restarts": sum(row["restarts"] for row in rows),
+        "versions": versions(),
+        "rows": rows,
+    }
+    if dataset.metric == "roc_auc":
+        result["roc_auc"] = _spread([row["roc_auc"] for row in rows])
+        result["val_roc_auc"] = _mean([row["val_score"] for row in rows])
+    return result
+
+
+def versions() -> dict[str, str]:
+    import torch_geometric
+
+    from asgat import __version__
+
+    return {
+        "asgat": __version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "torch_geometric": torch_geometric.__version__,
+        "numpy": np.__version__,
+    }
+
+
+def _mean(values: list[float]) -> float | None:
+    return float(np.mean(values)) if values else None
+
+
+def _spread(values: list[float]) -> dict[str, Any]:
+    return {"mean": _mean(values), "std": float(np.std(values)) if values else None, "per_run": values}
+
+
+def _peak_memory_mb(device: torch.device) -> float:
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device) / 2**20
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 2**20 if platform.system() == "Darwin" else peak / 2**10

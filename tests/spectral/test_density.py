@@ -1,0 +1,70 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asgat.graph import Graph
+from asgat.spectral import spectral_density
+from tests import dense
+from tests.strategies import ZOO, generic_graph, graphs
+
+
+def grid(size=4001):
+    """Fine where the density's weight 1/sqrt(1 - x²) is steep."""
+    return 1.0 - np.cos(np.linspace(0.0, np.pi, size))
+
+
+def smoothed_histogram(eigenvalues, frequency, moments):
+    """The density with the true moments, term by term."""
+    x, angle = frequency - 1.0, np.arccos(eigenvalues - 1.0)
+    damping = dense.jackson_by_autocorrelation(moments)
+    total = np.ones_like(x)
+    for i in range(1, moments + 1):
+        total += 2.0 * damping[i] * np.mean(np.cos(i * angle)) * np.cos(i * np.arccos(x))
+    return total / (np.pi * np.sqrt(1.0 - x**2))
+
+
+@given(graphs(max_nodes=10), st.integers(0, 5))
+def test_integrates_to_one_and_is_not_negative(graph, seed):
+    frequency = grid()
+    density = spectral_density(graph, frequency, seed=seed)
+    assert (density >= 0).all()
+    assert np.trapezoid(density, frequency) == pytest.approx(1.0, abs=0.02)
+
+
+@pytest.mark.parametrize("graph", ["no edges", "loops only", "one loop"])
+def test_is_the_true_density_where_random_signals_cannot_err(graph):
+    """Random signs square to 1, so the moments of a diagonal matrix come out exactly."""
+    frequency = np.linspace(0.01, 1.99, 50)
+    value, _ = dense.eigen(ZOO[graph])
+    expected = smoothed_histogram(value, frequency, 30)
+    np.testing.assert_allclose(spectral_density(ZOO[graph], frequency, 30), expected, atol=1e-10)
+
+
+def test_nears_the_true_density_with_many_signals():
+    graph = generic_graph(0, 30)
+    frequency = np.linspace(0.01, 1.99, 50)
+    expected = smoothed_histogram(dense.eigen(graph)[0], frequency, 20)
+    few, many = (spectral_density(graph, frequency, 20, samples, seed=1) for samples in (2, 5000))
+    np.testing.assert_allclose(many, expected, atol=0.03)
+    assert np.abs(many - expected).max() < np.abs(few - expected).max()
+
+
+def test_peaks_where_the_eigenvalues_are():
+    """Many components of one edge: half of the eigenvalues are 0, half are 2."""
+    graph = Graph.from_edges([np.arange(0, 40, 2), np.arange(1, 40, 2)])
+    frequency = grid()
+    density = spectral_density(graph, frequency)
+    low, high = frequency < 0.05, frequency > 1.95
+    assert np.trapezoid(density[low], frequency[low]) == pytest.approx(0.5, abs=0.02)
+    assert np.trapezoid(density[high], frequency[high]) == pytest.approx(0.5, abs=0.02)
+
+
+def test_same_seed_same_density():
+    graph, frequency = ZOO["generic"], np.linspace(0, 2, 9)
+    assert np.array_equal(spectral_density(graph, frequency, seed=3), spectral_density(graph, frequency, seed=3))
+    assert not np.array_equal(spectral_density(graph, frequency, seed=3), spectral_density(graph, frequency, seed=4))
+
+
+def test_a_graph_without_nodes_has_no_density():
+    assert spectral_density(ZOO["no nodes"], np.linspace(0, 2, 3)).tolist() == [0.0, 0.0, 0.0]

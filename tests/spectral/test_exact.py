@@ -1,0 +1,63 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+
+from asgat.errors import AsgatError
+from asgat.filters import BandStop, HeatFilter, PolynomialFilter
+from asgat.spectral import ExactOperator
+from tests import dense
+from tests.spectral.conformance import OperatorConformance, assert_near
+from tests.strategies import ZOO, graphs
+
+
+class TestExact(OperatorConformance):
+    def make(self, graph, **where):
+        return ExactOperator(graph, **where)
+
+    def dense_truth(self, graph, filter):
+        return dense.exact_scores(graph, filter), dense.hops(graph) >= 0
+
+
+def monomial(power):
+    """g(λ) = λ^power, so that g(L) is a matrix power and no eigen-decomposition is needed for the truth."""
+    filter = PolynomialFilter(1, degree=power).double()
+    with torch.no_grad():
+        filter.theta.zero_()[power] = 1.0
+    return filter
+
+
+@given(graphs(max_nodes=10))
+def test_monomials_are_powers_of_the_laplacian(graph):
+    operator = ExactOperator(graph, dtype=torch.float64)
+    laplacian = dense.laplacian(graph.adjacency.toarray())
+    for power in range(4):
+        expected = torch.from_numpy(np.linalg.matrix_power(laplacian, power))
+        assert_near(operator.dense(monomial(power))[0], expected)
+
+
+@given(graphs(max_nodes=10))
+def test_eigenvalues_lie_in_the_spectrum_of_a_normalised_laplacian(graph):
+    value = ExactOperator(graph, dtype=torch.float64).eigenvalues
+    assert (value >= 0).all()
+    assert (value <= 2).all()
+    np.testing.assert_allclose(value.numpy(), dense.eigen(graph)[0], atol=1e-11)
+
+
+@pytest.mark.parametrize(("low", "high", "kept"), [(0.5, 1.0, [0, 1, 2]), (1.0, 1.5, [0, 2]), (1.0, 2.0, [0])])
+def test_a_band_edge_on_a_multiple_eigenvalue_takes_all_of_it_or_nothing(low, high, kept):
+    """A star with its isolated node has eigenvalues 0, 1 (five times) and 2."""
+    value, vector = dense.eigen(ZOO["star"])
+    expected = sum(
+        np.exp(-eigenvalue) * vector[:, near] @ vector[:, near].T
+        for eigenvalue in kept
+        for near in [np.abs(value - eigenvalue) < 1e-6]
+    )
+    filter = BandStop(HeatFilter(1).double(), low, high)
+    assert_near(ExactOperator(ZOO["star"], dtype=torch.float64).dense(filter)[0], torch.from_numpy(expected))
+
+
+def test_a_large_graph_is_refused_with_the_alternative_named():
+    with pytest.raises(AsgatError, match=r"6 × 6.*limit of 5 nodes.*ChebyshevOperator.*max_nodes"):
+        ExactOperator(ZOO["path"], max_nodes=5)
+    assert ExactOperator(ZOO["path"], max_nodes=6).num_nodes == 6

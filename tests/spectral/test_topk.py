@@ -1,0 +1,61 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from asgat.spectral.topk import top_k
+
+TYING = st.sampled_from([0.0, -0.0, 1.0, -1.0, 1e-45, -1e-45, 3e38, -3e38, float("-inf"), float("inf"), 0.5])
+
+
+def finite(dtype):
+    return st.floats(allow_nan=False, width=32 if dtype == torch.float32 else 64)
+
+
+def expected(row, k):
+    """Largest first, ties to the lower position; numpy's sort holds -0.0 and 0.0 for equal."""
+    return np.argsort(-np.asarray(row, dtype=np.float64), kind="stable")[:k]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@settings(max_examples=60)
+@given(data=st.data(), rows=st.integers(1, 4), columns=st.integers(1, 12), k=st.integers(1, 14))
+def test_is_a_stable_sort(dtype, data, rows, columns, k):
+    entry = st.one_of(TYING, TYING, finite(dtype))
+    row = st.lists(entry, min_size=columns, max_size=columns)
+    values = data.draw(st.lists(row, min_size=rows, max_size=rows))
+    score = torch.tensor(values, dtype=dtype)
+    position = top_k(score, k)
+    assert position.shape == (rows, min(k, columns))
+    assert position.dtype == torch.int64
+    for i in range(rows):
+        assert position[i].tolist() == expected(score[i].numpy(), k).tolist()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_negative_zero_ties_with_zero(dtype):
+    assert top_k(torch.tensor([-0.0, 0.0, -0.0], dtype=dtype), 3).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_many_ties_in_long_rows(dtype):
+    score = torch.from_numpy(np.random.default_rng(0).integers(-2, 3, (2, 3, 5000))).to(dtype)
+    position = top_k(score, 1500)
+    for i, j in np.ndindex(2, 3):
+        assert position[i, j].tolist() == expected(score[i, j].numpy(), 1500).tolist()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_nothing_to_choose_from(dtype):
+    assert top_k(torch.empty(2, 0, 0, dtype=dtype), 3).shape == (2, 0, 0)
+    assert top_k(torch.empty(2, 5, 0, dtype=dtype), 3).shape == (2, 5, 0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_scores_are_left_as_they_are(dtype):
+    score = torch.tensor([[-1.0, -0.0, 2.0]], dtype=dtype, requires_grad=True)
+    before = score.detach().clone()
+    assert not top_k(score, 2).requires_grad
+    assert torch.equal(score, before)
+    assert torch.signbit(score[0, 1])
