@@ -145,5 +145,5 @@ def filters(heads: int = 2) -> dict[str, SpectralFilter]:
 def gradients(value: Tensor, module: torch.nn.Module, cotangent: Tensor) -> dict[str, Any]:
     """Gradients of <value, cotangent> with respect to every parameter."""
     names, parameters = zip(*module.named_parameters(), strict=True)
-    grads = torch.autograd.grad((value * cotangent).sum(), parameters, allow_unused=True)
+    grads = torch.autograd.grad((value * cotangent).sum(), parameters, retain_graph=True, allow_unused=True)
     return {n: torch.zeros_like(p) if g is None else g for n, p, g in zip(names, parameters, grads, strict=True)}

@@ -79,7 +79,7 @@ def datasets(data_dir: DataDir = None, json: Json = None) -> None:
     for row in rows:
         if row["note"]:
             console.print(f"{row['name']}: {row['note']}", highlight=False)
-    _write_json(json, {"rows": rows})
+    write_json(json, {"rows": rows})
 
 
 @app.command(epilog="Example: asgat models asgat-cheb")
@@ -102,6 +102,15 @@ def models(name: Annotated[str | None, typer.Argument(help="A model: list its se
     console.print(table)
 
 
+Runs = Annotated[str, typer.Option("--splits", help="Runs, as in 0-9 or 0,3,5: split i, or seed + i where there is one.")]
+Seed = Annotated[int, typer.Option(help="Random seed.", min=0)]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; see `asgat models MODEL`.")
+]
+Device = Annotated[str, typer.Option(help="cpu or cuda.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Forget what the run directory holds.")]
+
+
 @app.command(
     epilog="Examples:  asgat train  ·  asgat train texas --splits 0-2 --set k=8 --set dropout=0.2  ·  "
     "asgat train cora --model gcn --json result.json"
@@ -109,42 +118,65 @@ def models(name: Annotated[str | None, typer.Argument(help="A model: list its se
 def train(
     dataset: Annotated[str, typer.Argument(help="A name from `asgat datasets`.")] = "csbm",
     model: Annotated[str | None, typer.Option(help="A name from `asgat models`; the recipe's by default.")] = None,
-    splits: Annotated[str, typer.Option(help="Runs, as in 0-9 or 0,3,5: split i, or seed + i where there is one.")] = "0-9",
-    seed: Annotated[int, typer.Option(help="Random seed.", min=0)] = 0,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; see `asgat models MODEL`.")
-    ] = None,
+    splits: Runs = "0-9",
+    seed: Seed = 0,
+    set_: Settings = None,
     protocol: Protocol = None,
-    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    device: Device = "cpu",
     out: Annotated[
         Path | None, typer.Option(help="Run directory; runs/DATASET-MODEL-seedN by default. Finished runs in it are kept.")
     ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Forget what the run directory holds.")] = False,
+    fresh: Fresh = False,
     data_dir: DataDir = None,
     json: Json = None,
 ) -> None:
     """Train a model on the runs of a data set and print mean and spread of its test scores."""
-    from asgat.data import dataset_info, load_dataset
-    from asgat.nn.registry import model_spec
-    from asgat.recipe import default_model, load_config
-    from asgat.training.runner import run
+    from asgat.data import get_info, load_dataset
+    from asgat.recipe import default_model
 
-    place = check_device(device)
-    indices = parse_runs(splits)
-    dataset_info(dataset)  # a misspelt name is told before anything else is done
+    get_info(dataset)  # a misspelt name is told before anything else is done
+    job = Job(splits, seed, set_ or [], device, fresh)
     name = model or default_model(dataset)
-    config = load_config(dataset, name, parse_settings(set_ or [], model_spec(name).config))
+    job.config(dataset, name)
     data = load_dataset(dataset, protocol, data_dir)
     out = out or Path("runs") / f"{dataset}-{name}-seed{seed}"
-    console.print(f"[bold]{name}[/] on [bold]{dataset}[/] ({data.protocol} splits), {data.graph}", highlight=False)
-    with RunProgress(indices, config.epochs) as progress:
-        result = run(data, name, config, indices, seed, place, out, fresh, progress)
+    result = job.run(data, name, out)
     console.print(result_table([result]))
-    figure = draw_filters(out, data)
-    if figure:
-        console.print(f"learned filters: {figure}", highlight=False, soft_wrap=True)
-    console.print(f"run directory:   {out}", highlight=False, soft_wrap=True)
-    _write_json(json, result)
+    report_files(out, data)
+    write_json(json, result)
+
+
+@app.command(epilog="Example: asgat compare texas --models mlp,gcn,asgat-cheb --json comparison.json")
+def compare(
+    dataset: Annotated[str, typer.Argument(help="A name from `asgat datasets`.")] = "csbm",
+    models: Annotated[str, typer.Option(help="Names from `asgat models`, with commas.")] = "asgat-cheb,gcn,mlp",
+    splits: Runs = "0-9",
+    seed: Seed = 0,
+    set_: Settings = None,
+    protocol: Protocol = None,
+    device: Device = "cpu",
+    out: Annotated[Path, typer.Option(help="Folder for the run directories.")] = Path("runs"),
+    fresh: Fresh = False,
+    data_dir: DataDir = None,
+    json: Json = None,
+) -> None:
+    """Train several models on the same runs and print one table."""
+    from asgat.data import get_info, load_dataset
+
+    get_info(dataset)
+    job = Job(splits, seed, set_ or [], device, fresh)
+    names = [name.strip() for name in models.split(",") if name.strip()]
+    if not names:
+        raise AsgatError("--models names no model; `asgat models` lists them.")
+    for name in names:
+        job.config(dataset, name)
+    data = load_dataset(dataset, protocol, data_dir)
+    folders = {name: out / f"{dataset}-{name}-seed{seed}" for name in names}
+    results = [job.run(data, name, folders[name]) for name in names]
+    console.print(result_table(results))
+    for folder in folders.values():
+        report_files(folder, data)
+    write_json(json, {"rows": results})
 
 
 # -- helpers ----------------------------------------------------------------------------------------------------
@@ -246,17 +278,41 @@ def result_table(results: list[dict[str, Any]]) -> Table:
     return table
 
 
-def draw_filters(out: Path, data: Any) -> Path | None:
-    """The filter figure of a run directory, where its model has filters."""
+def report_files(out: Path, data: Any) -> None:
+    """Draws the learned filters of a run directory, where its model has some, and says where things are."""
     from asgat.nn import ASGAT
     from asgat.report import filter_figure
     from asgat.training import load_model
 
     model, name, config = load_model(out)
-    if not isinstance(model, ASGAT):
-        return None
-    graph = data.graph.with_self_loops(config.self_loops)
-    return filter_figure(model, graph, out / "filters.png", f"{name} on {data.name}: what each head listens to")
+    if isinstance(model, ASGAT):
+        graph = data.graph.with_self_loops(config.self_loops)
+        title = f"{name} on {data.name}: what each head listens to"
+        figure = filter_figure(model, graph, out / "filters.png", title)
+        console.print(f"learned filters: {figure}", highlight=False, soft_wrap=True)
+    console.print(f"run directory:   {out}", highlight=False, soft_wrap=True)
+
+
+class Job:
+    """What `train` and `compare` are told, checked before anything is read or written."""
+
+    def __init__(self, splits: str, seed: int, settings: list[str], device: str, fresh: bool) -> None:
+        self.device, self.runs = check_device(device), parse_runs(splits)
+        self.seed, self.settings, self.fresh = seed, settings, fresh
+
+    def config(self, dataset: str, model: str) -> Any:
+        from asgat.nn.registry import model_spec
+        from asgat.recipe import load_config
+
+        return load_config(dataset, model, parse_settings(self.settings, model_spec(model).config))
+
+    def run(self, data: Any, model: str, out: Path) -> dict[str, Any]:
+        from asgat.training.runner import run
+
+        config = self.config(data.name, model)
+        console.print(f"[bold]{model}[/] on [bold]{data.name}[/] ({data.protocol} splits), {data.graph}", highlight=False)
+        with RunProgress(self.runs, config.epochs) as progress:
+            return run(data, model, config, self.runs, self.seed, self.device, out, self.fresh, progress)
 
 
 class RunProgress:
@@ -284,7 +340,7 @@ class RunProgress:
         self.bar.update(self.task, completed=epoch.epoch, run=number, figures=figures)
 
 
-def _write_json(path: Path | None, values: Any) -> None:
+def write_json(path: Path | None, values: Any) -> None:
     from asgat.training.checkpoint import to_json, write_atomic
 
     if path is not None:

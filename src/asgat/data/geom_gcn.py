@@ -17,6 +17,7 @@ from asgat.data.splits import split_from_masks
 from asgat.graph import Graph
 
 NUM_SPLITS = 10
+MAX_TEXT_BYTES = 8 * 2**20  # a feature of two bytes becomes an object of 32 on the way
 MAX_DIGITS = 9  # node numbers and labels stay far inside int64
 
 
@@ -109,6 +110,8 @@ def _read_split(raw: RawFile, y: npt.NDArray[np.int64]) -> Split:
 
 def _lines(raw: RawFile, header: list[str] | None) -> Iterator[tuple[int, list[str]]]:
     """Line numbers and tab-separated fields, as many as the header has; one without a header."""
+    if len(raw.content) > MAX_TEXT_BYTES:
+        raise raw.failure(f"it has {len(raw.content)} bytes, and at most {MAX_TEXT_BYTES} are allowed")
     try:
         lines = raw.content.decode("ascii").split("\n")
     except UnicodeDecodeError as error:

@@ -24,6 +24,7 @@ _ARCHIVES = {
     "minesweeper": "minesweeper",
     "cornell-true": "cornell",
 }
+MAX_SPLITS = 100
 _MASKS = ("train_masks", "val_masks", "test_masks")
 
 
@@ -46,6 +47,8 @@ def load_heterophilous(name: str, protocol: str, files: Mapping[str, RawFile]) -
         raise raw.failure(f"edges must be integers of shape [E, 2], not {edges.dtype} of shape {edges.shape}")
     if any(m.dtype != bool or m.ndim != 2 or m.shape != (len(masks[0]), len(y)) for m in masks):
         raise raw.failure(f"masks must be true or false for each split and each of {len(y)} nodes")
+    if len(masks[0]) > MAX_SPLITS:
+        raise raw.failure(f"it has {len(masks[0])} splits, and at most {MAX_SPLITS} are allowed")
     with raw.guard():
         y = y.astype(np.int64)
         splits = tuple(split_from_masks(a, b, c, y) for a, b, c in zip(*masks, strict=True))

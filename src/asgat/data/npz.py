@@ -14,6 +14,7 @@ import numpy.typing as npt
 from asgat.data.download import RawFile
 
 MAX_UNPACKED_BYTES = 256 * 2**20  # five times the largest archive there is
+MAX_PACKED_BYTES = 16 * 2**20
 MAX_MEMBERS = 64
 
 
@@ -28,6 +29,8 @@ def read_npz(raw: RawFile, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
         raw: the archive.
         names: names of the arrays, without ``.npy``; all must be present.
     """
+    if len(raw.content) > MAX_PACKED_BYTES:  # the directory alone could hold a million members
+        raise raw.failure(f"it has {len(raw.content)} bytes, and at most {MAX_PACKED_BYTES} are allowed")
     with raw.guard(), zipfile.ZipFile(io.BytesIO(raw.content)) as archive:
         members = archive.infolist()
         unpacked = sum(member.file_size for member in members)

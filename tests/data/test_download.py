@@ -1,0 +1,163 @@
+import os
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from asgat.data import download
+from asgat.data.download import RawFile, address_of, checksums, data_directory, missing_files, read_files
+from asgat.errors import AsgatError
+
+NAME, CONTENT = "planetoid/ind.cora.y", b"what the file should hold"
+
+
+@pytest.fixture
+def expected(write_files, tmp_path):
+    """The data directory, with the checksum of one file known and the file gone."""
+    write_files({NAME: CONTENT})
+    (tmp_path / NAME).unlink()
+    (tmp_path / "planetoid").rmdir()
+    return tmp_path
+
+
+@pytest.fixture
+def server(monkeypatch):
+    """A server on this machine that answers as its attribute ``answer`` says."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            status, content, length = instance.answer
+            instance.asked.append(self.path)
+            self.send_response(status)
+            self.send_header("Content-Length", str(length))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_):
+            pass
+
+    instance = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    instance.asked = []
+    thread = threading.Thread(target=instance.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    monkeypatch.setenv("NO_PROXY", "*")
+    monkeypatch.setitem(download.BASE_ADDRESSES, "planetoid", f"http://127.0.0.1:{instance.server_port}/data")
+    yield instance
+    instance.shutdown()
+    instance.server_close()
+    thread.join()
+
+
+def files_below(folder):
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def test_downloads_what_is_missing_and_only_once(expected, server):
+    server.answer = 200, CONTENT, len(CONTENT)
+    assert missing_files([NAME], expected) == [NAME]
+    assert read_files([NAME], expected)[NAME] == RawFile(expected / NAME, CONTENT)
+    assert server.asked == ["/data/ind.cora.y"]
+    assert missing_files([NAME], expected) == []
+    read_files([NAME], expected)
+    assert len(server.asked) == 1
+    assert files_below(expected) == [expected / NAME]
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ((404, b"", 0), "the server answered 404"),
+        ((200, b"something else", 14), "what came is corrupt"),
+        ((200, CONTENT[:5], len(CONTENT)), "it broke off"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_failed_download_leaves_no_file(expected, server, answer, reason):
+    server.answer = answer
+    with pytest.raises(AsgatError, match=reason) as error:
+        read_files([NAME], expected)
+    assert f"Put the file at {expected / NAME}, or point ASGAT_DATA_DIR or --data-dir" in str(error.value)
+    assert files_below(expected) == []
+
+
+def test_offline(expected, monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "*")
+    monkeypatch.setitem(download.BASE_ADDRESSES, "planetoid", "http://127.0.0.1:9/data")
+    with pytest.raises(AsgatError, match="no connection") as error:
+        read_files([NAME], expected)
+    assert f"Put the file at {expected / NAME}" in str(error.value)
+    assert files_below(expected) == []
+
+
+def test_all_missing_files_are_named(expected, write_files, server):
+    write_files({NAME: CONTENT, "planetoid/b": b"b", "planetoid/c": b"c"})
+    for path in files_below(expected):
+        path.unlink()
+    server.answer = 404, b"", 0
+    with pytest.raises(AsgatError, match=r"Also missing there: planetoid/b, planetoid/c\."):
+        read_files([NAME, "planetoid/b", "planetoid/c"], expected)
+
+
+def test_directory_that_cannot_be_written(expected, server):
+    (expected / "planetoid").write_text("a file where a folder is needed")
+    with pytest.raises(AsgatError, match="Put the file at"):
+        read_files([NAME], expected)
+    assert server.asked == []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_read_only_directory(expected, server):
+    expected.chmod(0o500)
+    with pytest.raises(AsgatError, match="Permission denied"):
+        read_files([NAME], expected)
+    expected.chmod(0o700)
+
+
+def test_corrupt_file(write_files):
+    folder = write_files({NAME: CONTENT})
+    (folder / NAME).write_bytes(CONTENT[:-1])
+    with pytest.raises(
+        AsgatError, match=r"ind\.cora\.y is corrupt: expected SHA-256 \w{64}, found \w{64}; delete"
+    ):
+        read_files([NAME], folder)
+    assert (folder / NAME).read_bytes() == CONTENT[:-1]
+
+
+def test_files_that_are_no_files_or_too_large(write_files, monkeypatch):
+    folder = write_files({NAME: CONTENT})
+    monkeypatch.setattr(download, "MAX_FILE_BYTES", 10)
+    with pytest.raises(AsgatError, match="larger than"):
+        read_files([NAME], folder)
+    (folder / NAME).unlink()
+    os.mkfifo(folder / NAME)
+    with pytest.raises(AsgatError, match="not a regular file"):
+        read_files([NAME], folder)
+
+
+def test_data_directory(monkeypatch, tmp_path):
+    monkeypatch.setenv("ASGAT_DATA_DIR", str(tmp_path / "a"))
+    assert data_directory(tmp_path / "b") == tmp_path / "b"
+    assert data_directory() == tmp_path / "a"
+    monkeypatch.setenv("ASGAT_DATA_DIR", "")
+    assert data_directory().name == "asgat"
+    assert data_directory("~/x") == Path.home() / "x"
+
+
+def test_every_checksum_has_an_https_address():
+    assert len(checksums()) == 92
+    for name, digest in checksums().items():
+        assert len(bytes.fromhex(digest)) == 32
+        assert address_of(name).startswith("https://raw.githubusercontent.com/")
+    assert address_of(NAME).endswith("kimiyoung/planetoid/master/data/ind.cora.y")
+
+
+def test_guard_names_the_file():
+    raw = RawFile(Path("a.file"), b"")
+    with pytest.raises(AsgatError, match=r"a\.file is damaged: KeyError: 'x'"), raw.guard():
+        raise KeyError("x")
+    with pytest.raises(AsgatError, match=r"a\.file: wrong"), raw.guard():
+        raise AsgatError("wrong")
+    with pytest.raises(AsgatError, match="^a.file is damaged: y. Delete"), raw.guard():
+        raise raw.failure("y")
+    assert len(str(raw.failure("long " * 1000))) < 500

@@ -1,0 +1,260 @@
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch_geometric.data import Batch, Data
+
+from asgat.errors import AsgatError
+from asgat.graph import Graph
+from tests import dense
+from tests.strategies import ZOO, edge_lists, graphs, permuted
+
+
+def adjacency_by_hand(edges, self_loops="keep"):
+    """The largest weight of every pair, entry by entry."""
+    out = np.zeros((edges.num_nodes, edges.num_nodes))
+    for (u, v), weight in zip(edges.ends.T, edges.weight, strict=True):
+        if u != v or self_loops != "remove":
+            out[u, v] = out[v, u] = max(out[u, v], weight)
+    if self_loops == "add":
+        for v in range(edges.num_nodes):
+            out[v, v] = out[v, v] or 1.0
+    return out
+
+
+def same(graph, other):
+    return graph.num_nodes == other.num_nodes and np.array_equal(graph.adjacency.toarray(), other.adjacency.toarray())
+
+
+# -- construction -----------------------------------------------------------------------------------------------
+
+
+@given(edge_lists(min_nodes=0), st.sampled_from(["keep", "add", "remove"]))
+def test_adjacency(edges, self_loops):
+    graph = edges.graph(self_loops)
+    dense_adjacency = graph.adjacency.toarray()
+    assert np.array_equal(dense_adjacency, adjacency_by_hand(edges, self_loops))
+    assert np.array_equal(dense_adjacency, dense_adjacency.T)
+    assert graph.num_entries == np.count_nonzero(dense_adjacency), "no zero is stored"
+    assert graph.adjacency.has_sorted_indices
+    assert np.array_equal(graph.isolated, (dense_adjacency == 0).all(axis=1))
+    np.testing.assert_allclose(graph.degree, dense_adjacency.sum(axis=1))
+    assert set(map(tuple, graph.edge_index().T)) == set(map(tuple, np.argwhere(dense_adjacency)))
+
+
+@given(edge_lists(zero_weights=False))
+def test_all_constructors_agree(edges):
+    graph = edges.graph()
+    row, col = edges.ends
+    tensors = torch.from_numpy(edges.ends), torch.from_numpy(edges.weight)
+    assert same(graph, Graph.from_edges(tensors[0], edges.num_nodes, tensors[1]))
+    assert same(graph, Graph.from_edges(edges.ends.tolist(), edges.num_nodes, edges.weight.tolist()))
+    data = Data(edge_index=tensors[0], edge_weight=tensors[1], num_nodes=edges.num_nodes)
+    assert same(graph, Graph.from_pyg(data))
+    network = nx.MultiDiGraph()
+    network.add_nodes_from(f"node {i}" for i in range(edges.num_nodes))
+    network.add_weighted_edges_from((f"node {u}", f"node {v}", w) for u, v, w in zip(row, col, edges.weight, strict=True))
+    assert same(graph, Graph.from_networkx(network))
+    # scipy would sum duplicates, so it is given each pair once, in one direction
+    upper = sp.triu(graph.adjacency)
+    for kind in (sp.csr_array, sp.coo_array, sp.csc_matrix, sp.lil_matrix):
+        assert same(graph, Graph.from_scipy(kind(upper)))
+
+
+@given(edge_lists(), st.randoms(use_true_random=False))
+def test_order_direction_and_repetition_of_edges_do_not_matter(edges, random):
+    order = list(range(len(edges.weight))) * 2
+    random.shuffle(order)
+    ends = edges.ends[:, order]
+    flip = np.array([random.random() < 0.5 for _ in order], dtype=bool)
+    ends = np.where(flip, ends[::-1], ends)
+    assert same(edges.graph(), Graph.from_edges(ends, edges.num_nodes, edges.weight[order]))
+
+
+@given(graphs())
+def test_construction_is_idempotent(graph):
+    again = Graph.from_edges(graph.edge_index(), graph.num_nodes, graph.adjacency.tocoo().data)
+    assert same(graph, again)
+    assert same(graph, Graph.from_scipy(graph.adjacency))
+    for self_loops in ("keep", "add", "remove"):
+        once = graph.with_self_loops(self_loops)
+        assert same(once, once.with_self_loops(self_loops))
+
+
+@given(edge_lists(), st.sampled_from(["keep", "add", "remove"]))
+def test_with_self_loops_is_construction_with_them(edges, self_loops):
+    assert same(edges.graph(self_loops), edges.graph().with_self_loops(self_loops))
+
+
+def test_self_loops_given_are_not_replaced_by_added_ones():
+    graph = Graph.from_edges([[0, 0], [0, 1]], 3, [5.0, 2.0], self_loops="add")
+    assert graph.adjacency.toarray().tolist() == [[5, 2, 0], [2, 1, 0], [0, 0, 1]]
+
+
+def test_networkx_weights_default_to_one_and_may_have_another_name():
+    network = nx.Graph()
+    network.add_edge("a", "b", cost=3.0)
+    network.add_edge("b", "c", weight=2.0)
+    assert Graph.from_networkx(network).adjacency.toarray().tolist() == [[0, 1, 0], [1, 0, 2], [0, 2, 0]]
+    assert Graph.from_networkx(network, weight="cost").adjacency.toarray().tolist() == [[0, 3, 0], [3, 0, 1], [0, 1, 0]]
+    assert same(Graph.from_networkx(nx.Graph()), ZOO["no nodes"])
+
+
+def test_a_pyg_batch_is_the_union_of_its_graphs():
+    parts = [Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=4), Data(edge_index=torch.tensor([[0], [0]]), num_nodes=2)]
+    expected = sp.block_diag([Graph.from_pyg(part).adjacency for part in parts]).toarray()
+    assert np.array_equal(Graph.from_pyg(Batch.from_data_list(parts)).adjacency.toarray(), expected)
+
+
+def test_num_nodes_defaults_to_the_largest_index():
+    assert Graph.from_edges([[0, 4], [1, 2]]).num_nodes == 5
+    assert Graph.from_edges(torch.empty(2, 0, dtype=torch.long)).num_nodes == 0
+
+
+# -- errors -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weight", [-1.0, -1e-300, float("nan"), float("inf"), float("-inf")])
+def test_bad_weights_are_refused_by_every_constructor(weight):
+    ends, weights = np.array([[0, 2], [1, 3]]), np.array([1.0, weight])
+    sentence = r"edge \(2, 3\) has weight .*must be finite and not negative"
+    network = nx.Graph()
+    network.add_weighted_edges_from([(0, 1, 1.0), (2, 3, weight)])
+    data = Data(edge_index=torch.from_numpy(ends), edge_weight=torch.from_numpy(weights), num_nodes=4)
+    with pytest.raises(AsgatError, match=sentence):
+        Graph.from_edges(ends, 4, weights)
+    with pytest.raises(AsgatError, match=sentence):
+        Graph.from_scipy(sp.coo_array((weights, tuple(ends)), shape=(4, 4)))
+    with pytest.raises(AsgatError, match=sentence):
+        Graph.from_networkx(network)
+    with pytest.raises(AsgatError, match=sentence):
+        Graph.from_pyg(data)
+
+
+def test_a_bad_weight_on_a_self_loop_is_refused_even_where_loops_are_removed():
+    with pytest.raises(AsgatError, match=r"\(1, 1\) has weight nan"):
+        Graph.from_edges([[1], [1]], 2, [float("nan")], self_loops="remove")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (([[0, 5], [1, 2]], 4), "names node 5, but the graph has nodes 0 to 3"),
+        (([[0, -1], [1, 2]], 4), "names node -1"),
+        (([[0, -1], [1, 2]],), "names node -1"),
+        (([[0.0], [1.0]], 2), "must hold integers, not float64"),
+        (([[True], [False]], 2), "must hold integers, not bool"),
+        (([[0, 1], [1, 2], [2, 3]], 4), r"shape \[2, E\], not \[3, 2\]; transpose"),
+        (([0, 1, 2], 4), r"shape \[2, E\], not \[3\]"),
+        (([[0], [1]], 2, [1.0, 2.0]), r"one number per edge: 1 edges, but shape \[2\]"),
+        (([[0, 1], [1, 0]], 2, [[1.0], [2.0]]), r"2 edges, but shape \[2, 1\]"),
+        (([[0], [1]], -1), "num_nodes must not be negative, but is -1"),
+        (([[0], [1]], 2, None, "drop"), "keep, add or remove, not 'drop'"),
+    ],
+)
+def test_bad_edges(arguments, sentence):
+    with pytest.raises(AsgatError, match=sentence):
+        Graph.from_edges(*arguments)
+
+
+def test_a_matrix_that_is_not_square_is_refused():
+    with pytest.raises(AsgatError, match=r"must be square, not \(2, 3\)"):
+        Graph.from_scipy(sp.csr_array(np.ones((2, 3))))
+
+
+def test_a_bad_self_loops_word_is_refused_later_too():
+    with pytest.raises(AsgatError, match="not 'yes'"):
+        ZOO["path"].with_self_loops("yes")  # type: ignore[arg-type]
+
+
+# -- Laplacian --------------------------------------------------------------------------------------------------
+
+
+@given(graphs(min_nodes=0))
+def test_laplacian_is_the_dense_formula(graph):
+    laplacian = graph.laplacian.toarray()
+    np.testing.assert_allclose(laplacian, dense.laplacian(graph.adjacency.toarray()), atol=1e-14)
+    assert np.array_equal(laplacian, laplacian.T), "symmetric to the last bit"
+    assert (laplacian[graph.isolated][:, graph.isolated] == np.eye(graph.isolated.sum())).all()
+    value = np.linalg.eigvalsh(laplacian)
+    assert value.min(initial=0.0) > -1e-12
+    assert value.max(initial=0.0) < 2 + 1e-12
+    # D^(1/2) 1 of every component with an edge is an eigenvector of eigenvalue 0
+    np.testing.assert_allclose(laplacian @ np.sqrt(graph.degree), 0.0, atol=1e-12)
+
+
+@given(graphs(max_nodes=12))
+def test_normalised_adjacency_and_laplacian_add_to_the_identity(graph):
+    total = graph.normalised_adjacency.toarray() + graph.laplacian.toarray()
+    np.testing.assert_allclose(total, np.eye(graph.num_nodes), atol=1e-15)
+
+
+def test_a_node_with_only_a_self_loop_is_not_isolated():
+    graph = Graph.from_edges([[1], [1]], 3, [0.3])
+    assert graph.laplacian.toarray().diagonal().tolist() == [1.0, 0.0, 1.0]
+    assert graph.isolated.tolist() == [True, False, True]
+
+
+def test_the_laplacian_of_a_regular_bipartite_graph_reaches_two():
+    assert np.linalg.eigvalsh(ZOO["even cycle"].laplacian.toarray()).max() == pytest.approx(2.0)
+
+
+@given(graphs(), st.randoms(use_true_random=False))
+def test_renaming_nodes_renames_everything(graph, random):
+    order = np.array(random.sample(range(graph.num_nodes), graph.num_nodes))
+    renamed = permuted(graph, order)
+    np.testing.assert_allclose(renamed.laplacian.toarray(), graph.laplacian.toarray()[order][:, order], atol=1e-15)
+    np.testing.assert_allclose(renamed.degree, graph.degree[order])
+    assert renamed.isolated.tolist() == graph.isolated[order].tolist()
+    together = graph.components[:, None] == graph.components
+    assert np.array_equal(renamed.components[:, None] == renamed.components, together[order][:, order])
+
+
+@given(edge_lists(zero_weights=False), st.sampled_from([1e-300, 1e-150, 1e150, 1e299]))
+def test_the_unit_of_weights_does_not_matter(edges, unit):
+    scaled = Graph.from_edges(edges.ends, edges.num_nodes, edges.weight * unit)
+    np.testing.assert_allclose(scaled.laplacian.toarray(), edges.graph().laplacian.toarray(), atol=1e-13)
+
+
+@pytest.mark.filterwarnings("ignore:overflow")  # the degree itself has no float64, the Laplacian does
+def test_extreme_weights_side_by_side_stay_finite():
+    huge, tiny = 1.7e308, 5e-324
+    graph = Graph.from_edges([[0, 0, 3, 0], [1, 2, 4, 3]], 5, [huge, huge, tiny, tiny])
+    laplacian = graph.laplacian.toarray()
+    assert np.isfinite(laplacian).all()
+    half = -np.sqrt(0.5)
+    np.testing.assert_allclose(laplacian[0], [1, half, half, 0, 0], atol=1e-12)
+    np.testing.assert_allclose(laplacian[3, 4], half, atol=1e-12)
+
+
+@given(graphs(min_nodes=0, max_nodes=14))
+def test_lambda_max_bounds_the_spectrum(graph):
+    true = np.linalg.eigvalsh(dense.laplacian(graph.adjacency.toarray())).max(initial=0.0)
+    assert true - 1e-12 <= graph.lambda_max <= 2.0
+
+
+def test_lambda_max_is_an_estimate_and_not_just_the_bound():
+    graph = Graph.from_edges(np.argwhere(np.ones((20, 20)) - np.eye(20)).T)
+    assert graph.lambda_max == pytest.approx(1.01 * 20 / 19, rel=1e-3)
+    assert graph.lambda_max == Graph.from_scipy(graph.adjacency).lambda_max, "the same value every time"
+
+
+# -- components -------------------------------------------------------------------------------------------------
+
+
+@given(graphs())
+def test_components_are_what_breadth_first_search_finds(graph):
+    together = graph.components[:, None] == graph.components
+    assert np.array_equal(together, dense.hops(graph) >= 0)
+
+
+def test_repr():
+    assert repr(ZOO["path"]) == "Graph(num_nodes=6, num_entries=10)"
+
+
+def test_a_graph_cannot_be_changed():
+    with pytest.raises(AttributeError):
+        ZOO["path"].adjacency = None  # type: ignore[misc, assignment]
