@@ -22,20 +22,21 @@ import torch
 
 SPACE: dict[str, list[Any]] = {
     "lr": [0.005, 0.01, 0.02, 0.05, 0.1],
-    "weight_decay": [1e-5, 1e-4, 5e-4, 1e-3, 5e-3],
-    "dropout": [0.0, 0.1, 0.2, 0.4, 0.6, 0.8],
+    "weight_decay": [1e-5, 1e-4, 5e-4, 1e-3],
+    "dropout": [0.0, 0.1, 0.2, 0.4, 0.6],
     "hidden": [32, 64, 128],
-    "heads": [2, 4, 8, 12],
-    "k": [3, 4, 6, 9, 13, 17, 20],
-    "order": [8, 10, 15],
+    "heads": [2, 4, 8],
+    "k": [3, 6, 9, 13, 17],
+    "order": [8, 10, 12, 15],
     "elu": ["every", "hidden", "last", "none"],
     "filter_activation": ["none", "relu"],
-    "normalize_features": [True, False],
+    "normalize_features": [True],
 }
+WEBKB = dict(lr=0.05, weight_decay=1e-4, dropout=0.1, hidden=32, heads=8, k=9, order=12, elu="hidden")
 STARTS: dict[str, list[dict[str, Any]]] = {  # published or known settings, tried first
-    "texas": [dict(lr=0.06, weight_decay=5e-4, dropout=0.1, hidden=128, heads=8, k=13, order=16, elu="last")],
-    "cornell": [dict(lr=0.1, weight_decay=5e-4, dropout=0.0, hidden=32, heads=6, k=17, order=16, elu="last")],
-    "wisconsin": [dict(lr=0.1, weight_decay=8e-4, dropout=0.0, hidden=128, heads=4, k=20, order=10, elu="last")],
+    "texas": [dict(lr=0.06, weight_decay=5e-4, dropout=0.1, hidden=128, heads=8, k=13, order=16, elu="last"), WEBKB],
+    "cornell": [dict(lr=0.1, weight_decay=5e-4, dropout=0.0, hidden=32, heads=6, k=17, order=16, elu="last"), WEBKB],
+    "wisconsin": [dict(lr=0.1, weight_decay=8e-4, dropout=0.0, hidden=128, heads=4, k=20, order=10, elu="last"), WEBKB],
     "chameleon": [
         dict(lr=0.01, weight_decay=1e-5, dropout=0.6, hidden=64, heads=12, k=9, order=8, elu="none"),
         dict(lr=0.01, weight_decay=1e-3, dropout=0.4, hidden=88, heads=12, k=6, order=8, elu="last"),

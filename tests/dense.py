@@ -46,7 +46,7 @@ def hops(graph: Graph) -> npt.NDArray[np.int64]:
             for other in np.flatnonzero(dense[node]):
                 if distance[start, other] < 0:
                     distance[start, other] = distance[start, node] + 1
-                    queue.append(other)
+                    queue.append(int(other))
     return distance
 
 
@@ -123,7 +123,9 @@ def attention(score: Tensor, k: int | None, allowed: npt.NDArray[np.bool_]) -> T
 def tied_rows(score: Tensor, k: int | None, allowed: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """Rows [heads, N] in which rounding may decide who is attended to."""
     values = score.detach().numpy()
-    return np.array([[is_tied(row, k, allowed[v]) for v, row in enumerate(head)] for head in values], dtype=bool)
+    return np.array(
+        [[is_tied(row, k, allowed[v]) for v, row in enumerate(head)] for head in values], dtype=bool
+    )
 
 
 def filters(heads: int = 2) -> dict[str, SpectralFilter]:
@@ -146,4 +148,6 @@ def gradients(value: Tensor, module: torch.nn.Module, cotangent: Tensor) -> dict
     """Gradients of <value, cotangent> with respect to every parameter."""
     names, parameters = zip(*module.named_parameters(), strict=True)
     grads = torch.autograd.grad((value * cotangent).sum(), parameters, retain_graph=True, allow_unused=True)
-    return {n: torch.zeros_like(p) if g is None else g for n, p, g in zip(names, parameters, grads, strict=True)}
+    return {
+        n: torch.zeros_like(p) if g is None else g for n, p, g in zip(names, parameters, grads, strict=True)
+    }

@@ -1,6 +1,7 @@
 """Random graphs as hypothesis strategies, and a fixed zoo of the shapes that break things."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -50,13 +51,13 @@ def graphs(min_nodes: int = 1, max_nodes: int = 10) -> st.SearchStrategy[Graph]:
 
 
 def generic_graph(seed: int, num_nodes: int = 14) -> Graph:
-    """Three weighted components (one of them bipartite), self-loops and two isolated nodes; scores without ties."""
+    """Three weighted components (one of them bipartite), self-loops and two isolated nodes; no scores tie."""
     rng = np.random.default_rng(seed)
     third = (num_nodes - 2) // 3
     edges = []
     for part in range(2):
         nodes = np.arange(part * third, (part + 1) * third)
-        edges += list(zip(nodes, nodes[1:], strict=False))  # connected
+        edges += list(pairwise(nodes))  # connected
         edges += [tuple(rng.choice(nodes, 2)) for _ in range(third)]  # self-loops among them
     rest = np.arange(2 * third, num_nodes - 2)
     edges += [(u, v) for u in rest[::2] for v in rest[1::2]]

@@ -5,12 +5,12 @@ import scipy.sparse as sp
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tests import dense
+from tests.strategies import ZOO, edge_lists, graphs, permuted
 from torch_geometric.data import Batch, Data
 
 from asgat.errors import AsgatError
 from asgat.graph import Graph
-from tests import dense
-from tests.strategies import ZOO, edge_lists, graphs, permuted
 
 
 def adjacency_by_hand(edges, self_loops="keep"):
@@ -26,10 +26,12 @@ def adjacency_by_hand(edges, self_loops="keep"):
 
 
 def same(graph, other):
-    return graph.num_nodes == other.num_nodes and np.array_equal(graph.adjacency.toarray(), other.adjacency.toarray())
+    return graph.num_nodes == other.num_nodes and np.array_equal(
+        graph.adjacency.toarray(), other.adjacency.toarray()
+    )
 
 
-# -- construction -----------------------------------------------------------------------------------------------
+# -- construction ------------------------------------------------------------------------------------------
 
 
 @given(edge_lists(min_nodes=0), st.sampled_from(["keep", "add", "remove"]))
@@ -56,7 +58,9 @@ def test_all_constructors_agree(edges):
     assert same(graph, Graph.from_pyg(data))
     network = nx.MultiDiGraph()
     network.add_nodes_from(f"node {i}" for i in range(edges.num_nodes))
-    network.add_weighted_edges_from((f"node {u}", f"node {v}", w) for u, v, w in zip(row, col, edges.weight, strict=True))
+    network.add_weighted_edges_from(
+        (f"node {u}", f"node {v}", w) for u, v, w in zip(row, col, edges.weight, strict=True)
+    )
     assert same(graph, Graph.from_networkx(network))
     # scipy would sum duplicates, so it is given each pair once, in one direction
     upper = sp.triu(graph.adjacency)
@@ -99,12 +103,19 @@ def test_networkx_weights_default_to_one_and_may_have_another_name():
     network.add_edge("a", "b", cost=3.0)
     network.add_edge("b", "c", weight=2.0)
     assert Graph.from_networkx(network).adjacency.toarray().tolist() == [[0, 1, 0], [1, 0, 2], [0, 2, 0]]
-    assert Graph.from_networkx(network, weight="cost").adjacency.toarray().tolist() == [[0, 3, 0], [3, 0, 1], [0, 1, 0]]
+    assert Graph.from_networkx(network, weight="cost").adjacency.toarray().tolist() == [
+        [0, 3, 0],
+        [3, 0, 1],
+        [0, 1, 0],
+    ]
     assert same(Graph.from_networkx(nx.Graph()), ZOO["no nodes"])
 
 
 def test_a_pyg_batch_is_the_union_of_its_graphs():
-    parts = [Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=4), Data(edge_index=torch.tensor([[0], [0]]), num_nodes=2)]
+    parts = [
+        Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=4),
+        Data(edge_index=torch.tensor([[0], [0]]), num_nodes=2),
+    ]
     expected = sp.block_diag([Graph.from_pyg(part).adjacency for part in parts]).toarray()
     assert np.array_equal(Graph.from_pyg(Batch.from_data_list(parts)).adjacency.toarray(), expected)
 
@@ -114,7 +125,7 @@ def test_num_nodes_defaults_to_the_largest_index():
     assert Graph.from_edges(torch.empty(2, 0, dtype=torch.long)).num_nodes == 0
 
 
-# -- errors -----------------------------------------------------------------------------------------------------
+# -- errors ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("weight", [-1.0, -1e-300, float("nan"), float("inf"), float("-inf")])
@@ -170,7 +181,7 @@ def test_a_bad_self_loops_word_is_refused_later_too():
         ZOO["path"].with_self_loops("yes")  # type: ignore[arg-type]
 
 
-# -- Laplacian --------------------------------------------------------------------------------------------------
+# -- Laplacian ---------------------------------------------------------------------------------------------
 
 
 @given(graphs(min_nodes=0))
@@ -206,7 +217,9 @@ def test_the_laplacian_of_a_regular_bipartite_graph_reaches_two():
 def test_renaming_nodes_renames_everything(graph, random):
     order = np.array(random.sample(range(graph.num_nodes), graph.num_nodes))
     renamed = permuted(graph, order)
-    np.testing.assert_allclose(renamed.laplacian.toarray(), graph.laplacian.toarray()[order][:, order], atol=1e-15)
+    np.testing.assert_allclose(
+        renamed.laplacian.toarray(), graph.laplacian.toarray()[order][:, order], atol=1e-15
+    )
     np.testing.assert_allclose(renamed.degree, graph.degree[order])
     assert renamed.isolated.tolist() == graph.isolated[order].tolist()
     together = graph.components[:, None] == graph.components
@@ -242,7 +255,7 @@ def test_lambda_max_is_an_estimate_and_not_just_the_bound():
     assert graph.lambda_max == Graph.from_scipy(graph.adjacency).lambda_max, "the same value every time"
 
 
-# -- components -------------------------------------------------------------------------------------------------
+# -- components --------------------------------------------------------------------------------------------
 
 
 @given(graphs())

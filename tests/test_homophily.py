@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.strategies import graphs
 
 from asgat.graph import Graph
 from asgat.homophily import adjusted_homophily, beta, edge_homophily, node_homophily
-from tests.strategies import graphs
 
 MEASURES = [beta, edge_homophily, adjusted_homophily]
 
@@ -34,7 +34,7 @@ def node_by_hand(graph, y):
 
 
 def near(actual, expected):
-    return math.isnan(actual) and math.isnan(expected) or actual == pytest.approx(expected, abs=1e-12)
+    return (math.isnan(actual) and math.isnan(expected)) or actual == pytest.approx(expected, abs=1e-12)
 
 
 @given(labelled_graphs())
@@ -58,7 +58,9 @@ def test_edge_and_adjusted_homophily(case):
     assert near(edge_homophily(graph, y), share)
     ends = [y[node] for edge in edges for node in edge]
     chance = sum((ends.count(c) / len(ends)) ** 2 for c in set(ends))
-    assert near(adjusted_homophily(graph, y), (share - chance) / (1 - chance) if len(set(ends)) > 1 else math.nan)
+    assert near(
+        adjusted_homophily(graph, y), (share - chance) / (1 - chance) if len(set(ends)) > 1 else math.nan
+    )
 
 
 @given(labelled_graphs())
@@ -81,7 +83,10 @@ def test_names_of_classes_do_not_matter(case, names):
 def test_extremes():
     cycle = Graph.from_edges([[0, 1, 2, 3], [1, 2, 3, 0]], 5)
     assert beta(cycle, np.array([0, 0, 0, 0, 0])) == pytest.approx(0.8), "the isolated node counts as 0"
-    assert (edge_homophily(cycle, np.array([0, 1, 0, 1, 0])), adjusted_homophily(cycle, np.array([0, 1, 0, 1, 0]))) == (0, -1)
+    assert (
+        edge_homophily(cycle, np.array([0, 1, 0, 1, 0])),
+        adjusted_homophily(cycle, np.array([0, 1, 0, 1, 0])),
+    ) == (0, -1)
     pairs = Graph.from_edges([[0, 2], [1, 3]])
     assert adjusted_homophily(pairs, np.array([0, 0, 1, 1])) == 1.0
 

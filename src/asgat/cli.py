@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import os
+import re
 import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from asgat.errors import AsgatError
@@ -34,29 +36,29 @@ Protocol = Annotated[str | None, typer.Option(help="Splits: full, public or geom
 
 
 def main() -> None:
-    """Runs the command line; bad input is a sentence and exit code 2, an interruption 130."""
+    """Runs the command line; bad input is a sentence and exit code 2."""
     try:
         app(standalone_mode=True)
     except AsgatError as error:
-        errors.print(f"[bold red]error:[/] {error}", highlight=False, soft_wrap=True, markup=True, emoji=False)
+        errors.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True, emoji=False)
         sys.exit(2)
-    except KeyboardInterrupt:
-        errors.print("\nInterrupted. Finished runs are kept; the same command goes on from there.")
-        sys.exit(130)
-    except BrokenPipeError:  # the reader of our output has gone: `asgat datasets | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
 
 
-@app.callback()
-def _root(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
-) -> None:
-    if version:
+def print_version(wanted: bool) -> None:
+    if wanted:
         from asgat import __version__
 
         console.print(__version__, highlight=False)
         raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=print_version)
+    ] = False,
+) -> None:
+    pass
 
 
 @app.command(epilog="Example: asgat datasets --json datasets.json")
@@ -66,7 +68,8 @@ def datasets(data_dir: DataDir = None, json: Json = None) -> None:
     Those whose files are at hand are read and measured; the others show their published figures.
     """
     rows = describe_datasets(data_dir)
-    table = Table("name", "nodes", "entries", "features", "classes", "β", "splits", title="Data sets")
+    headings = ("name", "nodes", "entries", "features", "classes", "β", "splits")
+    table = Table(*headings, title="Data sets", box=SIMPLE_HEAD)
     for column in table.columns[1:6]:
         column.justify = "right"
     for row in rows:
@@ -88,13 +91,13 @@ def models(name: Annotated[str | None, typer.Argument(help="A model: list its se
     from asgat.nn.registry import MODELS, make_config, model_spec
 
     if name is None:
-        table = Table("model", "what it is", title="Models")
+        table = Table("model", "what it is", title="Models", box=SIMPLE_HEAD)
         for model, spec in MODELS.items():
             table.add_row(model, spec.summary)
         console.print(table)
         return
     config = make_config(name)
-    table = Table("setting", "default", "meaning", title=f"Settings of {name}")
+    table = Table("setting", "default", "meaning", title=f"Settings of {name}", box=SIMPLE_HEAD)
     values = config.to_dict()
     for field in dataclasses.fields(config):
         fixed = " (fixed)" if field.name in model_spec(name).fixed else ""
@@ -102,8 +105,8 @@ def models(name: Annotated[str | None, typer.Argument(help="A model: list its se
     console.print(table)
 
 
-Runs = Annotated[str, typer.Option("--splits", help="Runs, as in 0-9 or 0,3,5: split i, or seed + i where there is one.")]
-Seed = Annotated[int, typer.Option(help="Random seed.", min=0)]
+Runs = Annotated[str, typer.Option("--splits", help="Runs, as in 0-9 or 0,3: split i, or seed + i where there is one.")]
+Seed = Annotated[int, typer.Option(help="Random seed.", min=0, max=2**32 - 1)]
 Settings = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; see `asgat models MODEL`.")
 ]
@@ -124,7 +127,7 @@ def train(
     protocol: Protocol = None,
     device: Device = "cpu",
     out: Annotated[
-        Path | None, typer.Option(help="Run directory; runs/DATASET-MODEL-seedN by default. Finished runs in it are kept.")
+        Path | None, typer.Option(help="Run directory; runs/DATASET-MODEL-seedN by default. Its finished runs are kept.")
     ] = None,
     fresh: Fresh = False,
     data_dir: DataDir = None,
@@ -227,20 +230,18 @@ def check_device(name: str) -> Any:
 
 def parse_runs(text: str) -> list[int]:
     """Run numbers from text such as ``0-9`` or ``0,3,5-7``, each once."""
-    runs: list[int] = []
-    try:
-        for part in text.split(","):
-            first, _, last = part.strip().partition("-")
-            if last and int(last) - int(first) > 10_000:
-                raise AsgatError(f"--splits {text} asks for more than ten thousand runs.")
-            runs += range(int(first), int(last or first) + 1)
-    except ValueError as error:
-        if isinstance(error, AsgatError):
-            raise
-        raise AsgatError(f"--splits must be run numbers such as 0-9 or 0,3,5, not {text!r}.") from None
-    if not runs:
-        raise AsgatError(f"--splits {text} names no run; ranges go upwards, as in 0-9.")
-    return sorted(set(runs))
+    runs: set[int] = set()
+    for part in text.split(","):
+        numbers = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", part.strip())
+        if numbers is None:
+            raise AsgatError(f"--splits must be run numbers such as 0-9 or 0,3,5, not {text!r}.")
+        first, last = int(numbers[1]), int(numbers[2] or numbers[1])
+        if last < first:
+            raise AsgatError(f"--splits {text} names no run in {part.strip()}; ranges go upwards, as in 0-9.")
+        if last - first >= 10_000:
+            raise AsgatError(f"--splits {text} asks for more than ten thousand runs.")
+        runs.update(range(first, last + 1))
+    return sorted(runs)
 
 
 def parse_settings(pairs: list[str], config: Any) -> dict[str, Any]:
@@ -256,10 +257,12 @@ def parse_settings(pairs: list[str], config: Any) -> dict[str, Any]:
 
 def result_table(results: list[dict[str, Any]]) -> Table:
     """One row a result: scores in percent, mean ± standard deviation over runs."""
-    table = Table("model", "micro-F1", "macro-F1", title=f"Test scores on {results[0]['dataset']}, in percent")
+    table = Table(title=f"Test scores on {results[0]['dataset']}, in percent", box=SIMPLE_HEAD)
+    for heading in ("model", "micro-F1", "macro-F1"):
+        table.add_column(heading, no_wrap=True)
     auc = "roc_auc" in results[0]
     if auc:
-        table.add_column("ROC-AUC")
+        table.add_column("ROC-AUC", no_wrap=True)
     for heading in ("val.", "runs", "restarts", "epochs", "ms/epoch"):
         table.add_column(heading, justify="right")
     for result in results:
@@ -289,8 +292,8 @@ def report_files(out: Path, data: Any) -> None:
         graph = data.graph.with_self_loops(config.self_loops)
         title = f"{name} on {data.name}: what each head listens to"
         figure = filter_figure(model, graph, out / "filters.png", title)
-        console.print(f"learned filters: {figure}", highlight=False, soft_wrap=True)
-    console.print(f"run directory:   {out}", highlight=False, soft_wrap=True)
+        console.print(f"learned filters: {figure}", highlight=False, soft_wrap=True, markup=False, emoji=False)
+    console.print(f"run directory:   {out}", highlight=False, soft_wrap=True, markup=False, emoji=False)
 
 
 class Job:
@@ -310,9 +313,14 @@ class Job:
         from asgat.training.runner import run
 
         config = self.config(data.name, model)
-        console.print(f"[bold]{model}[/] on [bold]{data.name}[/] ({data.protocol} splits), {data.graph}", highlight=False)
-        with RunProgress(self.runs, config.epochs) as progress:
-            return run(data, model, config, self.runs, self.seed, self.device, out, self.fresh, progress)
+        what = f"[bold]{model}[/] on [bold]{data.name}[/] ({data.protocol} splits), {data.graph}"
+        console.print(what, highlight=False)
+        try:
+            with RunProgress(self.runs, config.epochs) as progress:
+                return run(data, model, config, self.runs, self.seed, self.device, out, self.fresh, progress)
+        except KeyboardInterrupt:  # Typer would end in silence
+            errors.print("Interrupted. Finished runs are kept; the same command goes on from there.")
+            raise typer.Exit(130) from None
 
 
 class RunProgress:
@@ -335,7 +343,8 @@ class RunProgress:
         self.bar.stop()
 
     def __call__(self, run: int, epoch: Any) -> None:
-        figures = f"loss {epoch.train_loss:.3f}  validation loss {epoch.val_loss:.3f}  score {100 * epoch.val_score:.1f} %"
+        losses = f"loss {epoch.train_loss:.3f}  validation loss {epoch.val_loss:.3f}"
+        figures = f"{losses}  score {100 * epoch.val_score:.1f} %"
         number = f"{self.runs.index(run) + 1}/{len(self.runs)}"
         self.bar.update(self.task, completed=epoch.epoch, run=number, figures=figures)
 

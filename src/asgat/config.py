@@ -54,8 +54,8 @@ class TrainConfig:
     @classmethod
     def parse(cls, key: str, text: str) -> Any:
         """The value of a setting from its text, as in ``--set key=value``."""
-        if key not in cls.keys():
-            raise AsgatError(f"Unknown setting {key!r}. {suggest(key, cls.keys())}")
+        if key not in (known := cls.keys()):
+            raise AsgatError(f"Unknown setting {key!r}. {suggest(key, known)}")
         return _parsed(key, text, typing.get_type_hints(cls)[key])
 
     def replace(self, **changes: Any) -> Self:
@@ -92,7 +92,8 @@ class ASGATConfig(TrainConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.sampling_points is not None and self.sampling_points < self.order + 1:
-            raise AsgatError(f"sampling_points must be at least order + 1 = {self.order + 1}, not {self.sampling_points}.")
+            least = self.order + 1
+            raise AsgatError(f"sampling_points must be at least order + 1 = {least}, not {self.sampling_points}.")
         if any(size < 1 for size in self.filter_hidden):
             raise AsgatError(f"filter_hidden must hold sizes of at least 1, but is {list(self.filter_hidden)}.")
 

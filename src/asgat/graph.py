@@ -114,7 +114,7 @@ class Graph:
     @property
     def isolated(self) -> npt.NDArray[np.bool_]:
         """Nodes without any edge, a self-loop included."""
-        return np.diff(self.adjacency.indptr) == 0
+        return np.asarray(np.diff(self.adjacency.indptr) == 0)
 
     @cached_property
     def components(self) -> npt.NDArray[np.int64]:
@@ -137,12 +137,12 @@ class Graph:
 
     @cached_property
     def laplacian(self) -> sp.csr_array:
-        r"""The normalised Laplacian :math:`L = I - D^{-1/2} A D^{-1/2}`; :math:`L_{vv} = 1` for a node without edges."""
+        r"""The Laplacian :math:`L = I - D^{-1/2} A D^{-1/2}`; :math:`L_{vv} = 1` for a node without edges."""
         return sp.csr_array(sp.eye_array(self.num_nodes, format="csr") - self.normalised_adjacency)
 
     @cached_property
     def lambda_max(self) -> float:
-        """Largest eigenvalue of the Laplacian by Lanczos iteration, times 1.01 and at most 2, a bound that always holds."""
+        """Largest eigenvalue of the Laplacian by Lanczos iteration, times 1.01 and at most 2, which always holds."""
         from scipy.sparse.linalg import eigsh
 
         if self.num_nodes < 3 or not (np.abs(self.laplacian.data) > 1e-6).any():

@@ -27,15 +27,9 @@ def node_homophily(graph: Graph, y: npt.NDArray[np.int64]) -> npt.NDArray[np.flo
 
 
 def beta(graph: Graph, y: npt.NDArray[np.int64]) -> float:
-    r""":math:`\beta = \frac{1}{N} \sum_v \beta_v`.
-
-    The mean is over the nodes that can be judged: those with a label, and those without neighbours, which count 0
-    (the paper's convention; CiteSeer's fifteen empty nodes are such).
-    """
-    row, col = graph.edge_index()
-    alone = np.bincount(row[row != col], minlength=graph.num_nodes) == 0
-    judged = (y >= 0) | alone
-    return float(node_homophily(graph, y)[judged].mean()) if judged.any() else float("nan")
+    r""":math:`\beta`, the mean of :math:`\beta_v` over the labelled nodes; NaN without any."""
+    labelled = y >= 0
+    return float(node_homophily(graph, y)[labelled].mean()) if labelled.any() else float("nan")
 
 
 def edge_homophily(graph: Graph, y: npt.NDArray[np.int64]) -> float:

@@ -33,7 +33,7 @@ def check_recipe(recipe: dict[str, Any], name: str) -> None:
     """Raises an error that names the first thing wrong in a recipe."""
     for key, value in recipe.items():
         if key == "model":
-            if value not in MODELS:
+            if not isinstance(value, str) or value not in MODELS:
                 raise AsgatError(f"Recipe {name}: unknown model {value!r}.")
         elif key not in (SHARED, *MODELS):
             raise AsgatError(f"Recipe {name}: unknown entry {key!r}; expected model, all, or a model's name.")

@@ -116,6 +116,6 @@ def _emit(value: Any) -> bytes:
     if isinstance(value, np.ndarray):
         made = b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n" + _emit((0,)) + _emit("b") + b"tR"
         return made + _emit((1, value.shape, value.dtype, False, value.tobytes())) + b"b"
-    state = {"_shape": value.shape, "data": value.data, "indices": value.indices, "indptr": value.indptr}
-    items = b"".join(_emit(key) + _emit(entry) for key, entry in state.items())
+    parts = {"_shape": value.shape, "data": value.data, "indices": value.indices, "indptr": value.indptr}
+    items = b"".join(_emit(key) + _emit(entry) for key, entry in parts.items())
     return b"cscipy.sparse.csr\ncsr_matrix\n)\x81}(" + items + b"ub"

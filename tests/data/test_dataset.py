@@ -16,7 +16,9 @@ def split(train=(0,), val=(1,), test=(2,)):
 @pytest.fixture
 def dataset():
     graph = Graph.from_edges([[0, 1, 2], [1, 2, 2]], 4)
-    return Dataset("tiny", graph, np.arange(8.0).reshape(4, 2), np.array([0, 1, 0, -1]), (split(),), 2)
+    return Dataset(
+        "tiny", graph, np.arange(8, dtype=np.float32).reshape(4, 2), np.array([0, 1, 0, -1]), (split(),), 2
+    )
 
 
 def test_properties_and_types(dataset):

@@ -1,4 +1,6 @@
 import io
+import struct
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -57,6 +59,18 @@ def test_zip_bomb_is_refused_before_it_is_unpacked(raw, monkeypatch):
     monkeypatch.setattr(zipfile.ZipFile, "open", lambda *_: pytest.fail("it was unpacked"))
     with pytest.raises(AsgatError, match="1 members unpack to"):
         read_npz(raw(bomb), ["a"])
+
+
+def test_a_directory_that_understates_a_size_does_not_unpack_it_all(raw):
+    bomb = bytearray(zipped(a=npy(np.zeros(2**22))))
+    size_field = bomb.rindex(b"PK\x01\x02") + 24
+    bomb[size_field : size_field + 4] = struct.pack("<I", 1000)
+    tracemalloc.start()
+    with pytest.raises(AsgatError):
+        read_npz(raw(bytes(bomb)), ["a"])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**22  # unpacked, it has eight times as many bytes
 
 
 def test_other_limits(raw, monkeypatch):

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from asgat.data import load_dataset
 from asgat.errors import AsgatError
@@ -17,13 +18,18 @@ def test_small_files_are_put_together(planetoid, write_files):
 
 
 @pytest.mark.parametrize(
-    ("protocol", "train"), [("full", [0, 1, 502, 503, 504]), ("public", [0, 1]), (None, None)]
+    ("asked", "protocol", "train"),
+    [
+        ("full", "full", [0, 1, 502, 503, 504]),
+        ("public", "public", [0, 1]),
+        (None, "full", [0, 1, 502, 503, 504]),
+    ],
 )
-def test_protocols(planetoid, write_files, protocol, train):
-    dataset = load_dataset("cora", protocol, write_files(planetoid))
+def test_protocols(planetoid, write_files, asked, protocol, train):
+    dataset = load_dataset("cora", asked, write_files(planetoid))
     (split,) = dataset.splits
-    assert dataset.protocol == protocol or protocol is None
-    assert split.train.tolist() == (train or [0, 1, 502, 503, 504])
+    assert dataset.protocol == protocol
+    assert split.train.tolist() == train
     assert split.val.tolist() == list(range(2, 502))
     assert split.test.tolist() == [505, 506, 508]
 
@@ -78,11 +84,9 @@ def test_bad_test_index(planetoid, write_files, index, sentence):
 
 
 def test_features_with_nan_name_node_and_column(planetoid, write_files, legacy_pickle):
-    import scipy.sparse as sp
-
     features = sp.csr_array(np.array([[1, 0, 0], [0, 1, np.nan], [1, 0, 0]], dtype=np.float32))
     planetoid["planetoid/ind.cora.tx"] = legacy_pickle(features)
-    with pytest.raises(AsgatError, match="NaN.*node 505, column 2"):
+    with pytest.raises(AsgatError, match=r"NaN.*node 505, column 2"):
         load_dataset("cora", data_dir=write_files(planetoid))
 
 

@@ -15,14 +15,14 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tests import dense
+from tests.strategies import ZOO, generic_graph, graphs, permuted
 from torch import Tensor
 from torch.func import functional_call
 
 from asgat.filters import BandStop, HeatFilter, SpectralFilter
 from asgat.graph import Graph
 from asgat.spectral import SpectralOperator
-from tests import dense
-from tests.strategies import ZOO, generic_graph, graphs, permuted
 
 FILTERS = list(dense.filters())
 DOUBLE = torch.float64
@@ -48,7 +48,7 @@ class OperatorConformance:
     def double(self, graph: Graph) -> SpectralOperator:
         return self.make(graph, dtype=DOUBLE)
 
-    # -- values -------------------------------------------------------------------------------------------------
+    # -- values --------------------------------------------------------------------------------------------
 
     def check_scores(self, graph: Graph, filter: SpectralFilter) -> None:
         operator = self.double(graph)
@@ -95,7 +95,7 @@ class OperatorConformance:
         renamed = self.double(permuted(graph, order)).dense(filter)
         assert_near(renamed, self.double(graph).dense(filter)[:, order][:, :, order])
 
-    # -- the k best ---------------------------------------------------------------------------------------------
+    # -- the k best ----------------------------------------------------------------------------------------
 
     def check_top(self, graph: Graph, filter: SpectralFilter, k: int, include: bool) -> None:
         truth, reachable = self.dense_truth(graph, filter)
@@ -142,7 +142,7 @@ class OperatorConformance:
             False,
         ]
 
-    # -- gradients ----------------------------------------------------------------------------------------------
+    # -- gradients -----------------------------------------------------------------------------------------
 
     @pytest.mark.parametrize("name", FILTERS)
     @pytest.mark.parametrize("graph", ["star", "generic", "generic too", "loops only", "one node"])
@@ -180,7 +180,8 @@ class OperatorConformance:
                 self.values = dict(zip(names, values, strict=True))
 
             def forward(self, frequency: Tensor) -> Tensor:
-                return functional_call(filter, self.values, (frequency,))
+                response: Tensor = functional_call(filter, self.values, (frequency,))
+                return response
 
             def reset_parameters(self) -> None: ...
 
@@ -205,7 +206,7 @@ class OperatorConformance:
         torch.softmax(score, dim=-1)[..., 0].sum().backward()
         assert all(p.grad is not None and p.grad.isfinite().all() for p in filter.parameters())
 
-    # -- precision and place ------------------------------------------------------------------------------------
+    # -- precision and place -------------------------------------------------------------------------------
 
     @pytest.mark.parametrize("graph", ZOO.values(), ids=ZOO.keys())
     def test_single_precision_is_near(self, graph: Graph) -> None:

@@ -43,7 +43,7 @@ def test_repr_names_the_class():
 
 def test_an_operator_without_scores_cannot_be_made():
     with pytest.raises(TypeError, match="abstract"):
-        SpectralOperator()
+        SpectralOperator()  # type: ignore[abstract]
 
 
 @pytest.mark.parametrize("k", [0, -1])

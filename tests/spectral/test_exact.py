@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given
+from tests import dense
+from tests.spectral.conformance import OperatorConformance, assert_near
+from tests.strategies import ZOO, graphs
 
 from asgat.errors import AsgatError
 from asgat.filters import BandStop, HeatFilter, PolynomialFilter
 from asgat.spectral import ExactOperator
-from tests import dense
-from tests.spectral.conformance import OperatorConformance, assert_near
-from tests.strategies import ZOO, graphs
 
 
 class TestExact(OperatorConformance):

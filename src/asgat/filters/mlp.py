@@ -15,7 +15,7 @@ OUTPUT_ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {"none": nn.Identity, "
 
 
 class MLPFilter(SpectralFilter):
-    r"""A multi-layer perceptron :math:`g(\lambda) = \mathrm{MLP}(\lambda) \in \mathbb{R}^{heads}`, one network for all heads.
+    r"""A multi-layer perceptron :math:`g(\lambda) = \mathrm{MLP}(\lambda) \in \mathbb{R}^{heads}` for all heads.
 
     Each hidden layer is a linear map and a ReLU. The input is centred, :math:`\lambda - 1`, so that the kinks of the
     first layer fall inside the spectrum, and weights start with variance-preserving scale, so that every head starts

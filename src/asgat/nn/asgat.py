@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, cast
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -92,8 +92,13 @@ class ASGAT(nn.Module):
             self.layers.append(conv)
             width = heads * hidden_channels
 
+    @property
+    def convs(self) -> list[ASGATConv]:
+        """The layers, by their type."""
+        return cast(list[ASGATConv], list(self.layers))
+
     def reset_parameters(self) -> None:
-        for layer in self.layers:
+        for layer in self.convs:
             layer.reset_parameters()
 
     def forward(
@@ -104,12 +109,13 @@ class ASGAT(nn.Module):
         return_attention_weights: bool | None = None,
     ) -> Tensor | tuple[Tensor, list[SparseAttention]]:
         """Logits, and with ``return_attention_weights`` the attention of every layer. See :meth:`ASGATConv.forward`."""
-        operator = self.layers[0].operator_for(x, edge_index, edge_weight)
+        convs = self.convs
+        operator = convs[0].operator_for(x, edge_index, edge_weight)
         attentions = []
-        for i, layer in enumerate(self.layers):
+        for i, layer in enumerate(convs):
             x, attention = layer(x, operator, return_attention_weights=True)
             attentions.append(attention)
-            last = i == len(self.layers) - 1
+            last = i == len(convs) - 1
             if self.elu == "every" or self.elu == ("last" if last else "hidden"):
                 x = F.elu(x)
         return x if return_attention_weights is None else (x, attentions)

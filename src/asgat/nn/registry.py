@@ -123,9 +123,10 @@ def model_spec(name: str) -> ModelSpec:
 def make_config(name: str, **values: Any) -> TrainConfig:
     """The settings of a model, from its defaults and the given values; unknown and fixed keys are named."""
     spec = model_spec(name)
+    known = spec.config.keys()
     for key, value in values.items():
-        if key not in spec.config.keys():
-            raise AsgatError(f"{name} has no setting {key!r}. {suggest(key, spec.config.keys())}")
+        if key not in known:
+            raise AsgatError(f"{name} has no setting {key!r}. {suggest(key, known)}")
         if key in spec.fixed and value != spec.fixed[key]:
             raise AsgatError(
                 f"{name} stands for {key} = {spec.fixed[key]}; it cannot be set to {value}. "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -29,17 +30,14 @@ def filter_figure(model: ASGAT, graph: Graph, path: Path, title: str) -> Path:
 
     The scale of a response matters (softmax sharpens with it) and so does its shape; only its level does little.
     """
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
+    from matplotlib import colormaps
+    from matplotlib.figure import Figure  # not pyplot: a notebook's backend and figures stay as they are
 
     frequency = np.linspace(0.0, 2.0, 401)
     density = spectral_density(graph, frequency)
-    layers = list(model.layers)
-    figure, axes = plt.subplots(
-        1, len(layers), figsize=(4.8 * len(layers) + 1.0, 4.0), squeeze=False, layout="constrained"
-    )
+    layers = model.convs
+    figure = Figure(figsize=(4.8 * len(layers) + 1.0, 4.0), layout="constrained")
+    axes = figure.subplots(1, len(layers), squeeze=False)
     for number, (axis, layer) in enumerate(zip(axes[0], layers, strict=True), start=1):
         response = evaluate(layer.filter, frequency)
         behind = axis.twinx()
@@ -48,7 +46,7 @@ def filter_figure(model: ASGAT, graph: Graph, path: Path, title: str) -> Path:
         behind.set_yticks([])
         axis.set_zorder(behind.get_zorder() + 1)
         axis.patch.set_visible(False)
-        colours = plt.get_cmap("viridis")(np.linspace(0.0, 0.9, response.shape[1]))
+        colours = colormaps["viridis"](np.linspace(0.0, 0.9, response.shape[1]))
         for head, colour in enumerate(colours):
             kind = character(response[:, head], frequency, density)
             axis.plot(frequency, response[:, head], color=colour, lw=1.8, label=f"head {head + 1}: {kind}")
@@ -63,7 +61,6 @@ def filter_figure(model: ASGAT, graph: Graph, path: Path, title: str) -> Path:
     figure.suptitle(title)
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=150)
-    plt.close(figure)
     write_atomic(path, buffer.getvalue())
     return path
 
@@ -71,8 +68,6 @@ def filter_figure(model: ASGAT, graph: Graph, path: Path, title: str) -> Path:
 @torch.no_grad()
 def evaluate(filter: SpectralFilter, frequency: np.ndarray) -> np.ndarray:
     """Responses [n, heads] of a filter at the given frequencies."""
-    parameter = next(filter.parameters(), None)
-    dtype = parameter.dtype if parameter is not None else torch.float32
-    device = parameter.device if parameter is not None else "cpu"
-    response: torch.Tensor = filter(torch.as_tensor(frequency, dtype=dtype, device=device))
+    like = next(chain(filter.parameters(), filter.buffers()), torch.empty(0))
+    response: torch.Tensor = filter(torch.as_tensor(frequency, dtype=like.dtype, device=like.device))
     return np.asarray(response.cpu().numpy())

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Self
 
 import torch
 from torch import Tensor
-from typing_extensions import Self
 
 from asgat.errors import AsgatError
 from asgat.filters.base import SpectralFilter

@@ -6,12 +6,11 @@ import copy
 import math
 import warnings
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, Self
 
 import scipy.sparse as sp
 import torch
 from torch import Tensor
-from typing_extensions import Self
 
 from asgat.errors import AsgatError
 from asgat.filters.base import SpectralFilter

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
+from typing import Self
 
 import numpy as np
 import torch
 from torch import Tensor
-from typing_extensions import Self
 
 from asgat.errors import AsgatError
 from asgat.filters.base import SpectralFilter

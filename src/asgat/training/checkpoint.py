@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
+import secrets
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,15 +22,15 @@ def write_atomic(path: Path, content: bytes) -> None:
     """Writes a file so that whoever reads it finds the old content or the new, never a part."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}"
         try:
-            with os.fdopen(handle, "wb") as file:
+            with temporary.open("xb") as file:  # the permissions any new file has
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)
         except BaseException:
-            Path(temporary).unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise
     except OSError as error:
         raise AsgatError(f"{path} cannot be written: {error.strerror}. Choose another place.") from error
@@ -38,11 +38,16 @@ def write_atomic(path: Path, content: bytes) -> None:
 
 def to_toml(values: Mapping[str, Any]) -> str:
     """Plain values and one level of tables as TOML."""
-    lines = [f"{key} = {json.dumps(value)}" for key, value in values.items() if not isinstance(value, Mapping)]
+    lines = [f"{key} = {_toml(value)}" for key, value in values.items() if not isinstance(value, Mapping)]
     for name, table in values.items():
         if isinstance(table, Mapping):
-            lines += ["", f"[{name}]"] + [f"{key} = {json.dumps(value)}" for key, value in table.items()]
+            lines += ["", f"[{name}]"] + [f"{key} = {_toml(value)}" for key, value in table.items()]
     return "\n".join(lines) + "\n"
+
+
+def _toml(value: Any) -> str:
+    """JSON is TOML but for escapes of surrogates, which TOML has not, and DEL, which TOML wants escaped."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False).replace("\x7f", "\\u007f")
 
 
 def to_json(values: Any) -> bytes:
@@ -103,8 +108,11 @@ class RunDirectory:
     def add_metrics(self, rows: list[dict[str, Any]], runs_before: list[int]) -> None:
         """Adds a finished run's epochs; lines of runs that never finished are dropped."""
         path = self.path / "metrics.jsonl"
-        lines = path.read_text().splitlines() if path.exists() else []
-        kept = [line for line in lines if json.loads(line)["run"] in runs_before]
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+            kept = [line for line in lines if json.loads(line)["run"] in runs_before]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise AsgatError(f"{path} cannot be read as metrics: {error}. Start anew with --fresh.") from error
         write_atomic(path, "".join(f"{line}\n" for line in kept + [json.dumps(row) for row in rows]).encode())
 
     def write_model(self, state: dict[str, Tensor], metadata: Mapping[str, Any]) -> None:
@@ -114,7 +122,7 @@ class RunDirectory:
 
 def read_toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text())
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise AsgatError(f"{path} cannot be read as TOML: {error}.") from error
 

@@ -27,7 +27,8 @@ class EarlyStopping:
         self.waited = 0
 
     def update(self, loss: float, score: float) -> bool:
-        """Takes an epoch's figures; True if this is now the epoch that counts."""
+        """Takes an epoch's figures; True if this is now the epoch that counts. NaN is worse than any number."""
+        loss, score = math.inf if math.isnan(loss) else loss, -math.inf if math.isnan(score) else score
         keep = loss <= self.best_loss and score >= self.best_score
         better = loss < self.best_loss or score > self.best_score
         self.best_loss = min(loss, self.best_loss)

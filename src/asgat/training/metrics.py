@@ -29,5 +29,5 @@ def roc_auc(truth: Labels, score: npt.NDArray[np.floating]) -> float:
 
 
 def majority_share(train: Labels, other: Labels) -> float:
-    """How often the most frequent class of ``train`` is right on ``other``: the score of a model that learned nothing."""
+    """How often the most frequent class of ``train`` is right on ``other``: what learning nothing would score."""
     return micro_f1(other, np.full_like(other, np.bincount(train).argmax()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import resource
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,11 @@ def run(
     for i in runs:
         if i < 0 or (several and i >= len(dataset.splits)):
             raise AsgatError(f"{dataset.name} has splits 0 to {len(dataset.splits) - 1}; there is no split {i}.")
+        test = dataset.y[dataset.splits[i if several else 0].test]
+        if not len(test):
+            raise AsgatError(f"Split {i} of {dataset.name} has no test nodes; there would be nothing to report.")
+        if dataset.metric == "roc_auc" and len(np.unique(test)) < 2:
+            raise AsgatError(f"The test nodes of split {i} of {dataset.name} are of one class; use micro_f1.")
     settings = {
         "dataset": dataset.name,
         "model": model,
@@ -94,7 +100,7 @@ def run(
             config,
             seed if several else seed + i,
             dataset.metric,
-            (lambda epoch, i=i: progress(i, epoch)) if progress else None,
+            partial(progress, i) if progress else None,
         )
         row = {"run": i, **{k: v for k, v in vars(outcome).items() if k not in ("history", "state")}}
         row["peak_memory_mb"] = _peak_memory_mb(device)

@@ -18,6 +18,7 @@ from asgat.data.dataset import Split
 from asgat.errors import AsgatError
 from asgat.training.early_stopping import EarlyStopping
 from asgat.training.metrics import macro_f1, majority_share, micro_f1, roc_auc
+from asgat.training.step import CapturedEpochs, EagerEpochs, Step, margin
 
 Progress = Callable[["Epoch"], None]
 
@@ -78,6 +79,10 @@ def train(
         progress: called after every epoch.
     """
     labels = y.cpu().numpy()
+    if not len(split.val):
+        raise AsgatError("The split has no validation nodes; early stopping needs some.")
+    if metric == "roc_auc" and len(np.unique(labels[split.val])) < 2:
+        raise AsgatError("The validation nodes are of one class; roc_auc is not defined on them. Use micro_f1.")
     hopeless = 0.5 if metric == "roc_auc" else majority_share(labels[split.train], labels[split.val])
     history: list[Epoch] = []
     best: RunResult | None = None
@@ -117,66 +122,50 @@ def _attempt(
     history: list[Epoch],
     progress: Progress | None,
 ) -> RunResult:
-    torch.manual_seed(seed + 1_000_003 * attempt)
+    attempt_seed = seed + 1_000_003 * attempt
+    torch.manual_seed(attempt_seed)
     model = build().to(y.device)
-    optimiser = torch.optim.Adam(model.parameters(), lr=config.lr, weight_decay=config.weight_decay)
-    train_nodes, val_nodes, test_nodes = (
-        torch.from_numpy(part).to(y.device) for part in (split.train, split.val, split.test)
-    )
+    step = Step(model, inputs, y, split, config, metric)
+    captured = y.is_cuda and metric != "roc_auc"  # a ROC curve is drawn on the host
+    epochs = CapturedEpochs(step, attempt_seed) if captured else EagerEpochs(step)
     stopping = EarlyStopping(config.patience)
     state: dict[str, Tensor] = {}
-    best_epoch = 0
-    for epoch in range(1, config.epochs + 1):
-        model.train()
-        optimiser.zero_grad()
-        train_loss = F.cross_entropy(model(*inputs)[train_nodes], y[train_nodes])
-        train_loss.backward()
-        optimiser.step()
-        logits = _evaluate(model, inputs)
-        val_loss = F.cross_entropy(logits[val_nodes], y[val_nodes]).item()
-        figures = Epoch(attempt, epoch, train_loss.item(), val_loss, _score(metric, logits, y, val_nodes))
-        if not math.isfinite(figures.train_loss + val_loss):
-            raise _DivergedError(
-                f"Training diverged at epoch {epoch}: the loss is {figures.train_loss}. "
-                f"Set a lower learning rate (lr is {config.lr:g}) or check the features for huge values."
-            )
-        history.append(figures)
-        if progress:
-            progress(figures)
-        if stopping.update(val_loss, figures.val_score):
-            state = {name: value.detach().clone() for name, value in model.state_dict().items()}
-            best_epoch = epoch
-        if stopping.stop:
-            break
+    best_epoch = epoch = 0
+    stopped = False
+    while epoch < config.epochs and not stopped:
+        for position, (train_loss, val_loss, val_score) in enumerate(epochs.run(config.epochs - epoch)):
+            epoch += 1
+            if not math.isfinite(train_loss + val_loss):
+                raise _DivergedError(
+                    f"Training diverged at epoch {epoch}: the loss is {train_loss}, on validation {val_loss}. "
+                    f"Set a lower learning rate (lr is {config.lr:g}) or check the features for huge values."
+                )
+            figures = Epoch(attempt, epoch, train_loss, val_loss, val_score)
+            history.append(figures)
+            if progress:
+                progress(figures)
+            if stopping.update(val_loss, val_score):
+                state, best_epoch = epochs.state(position), epoch
+            stopped = stopping.stop
+            if stopped:
+                break
     model.load_state_dict(state)
-    logits = _evaluate(model, inputs)
+    logits = step.evaluate()
+    test_nodes = torch.from_numpy(split.test).to(y.device)
+    val_logits = logits[step.val_nodes]
     truth = y[test_nodes].cpu().numpy()
     prediction = logits[test_nodes].argmax(-1).cpu().numpy()
     return RunResult(
         seed=seed,
         epochs=0,
         best_epoch=best_epoch,
-        val_loss=F.cross_entropy(logits[val_nodes], y[val_nodes]).item(),
-        val_score=_score(metric, logits, y, val_nodes),
+        val_loss=F.cross_entropy(val_logits, step.val_labels).item(),
+        val_score=step.score(val_logits).item(),
         micro_f1=micro_f1(truth, prediction),
         macro_f1=macro_f1(truth, prediction),
-        roc_auc=_score(metric, logits, y, test_nodes) if metric == "roc_auc" else None,
+        roc_auc=roc_auc(truth, margin(logits[test_nodes])) if metric == "roc_auc" else None,
         restarts=0,
         seconds=0.0,
         history=history,
         state={name: value.cpu() for name, value in state.items()},
     )
-
-
-@torch.no_grad()
-def _evaluate(model: nn.Module, inputs: tuple[Any, ...]) -> Tensor:
-    model.eval()
-    logits: Tensor = model(*inputs)
-    return logits
-
-
-def _score(metric: str, logits: Tensor, y: Tensor, nodes: Tensor) -> float:
-    if metric == "roc_auc":
-        margin = (logits[nodes, 1] - logits[nodes, 0]).double().cpu().numpy()
-        return roc_auc(y[nodes].cpu().numpy(), np.nan_to_num(margin))
-    return micro_f1(y[nodes].cpu().numpy(), logits[nodes].argmax(-1).cpu().numpy())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -23,7 +25,7 @@ class MLP(nn.Module):
     ) -> None:
         super().__init__()
         sizes = [in_channels, *[hidden_channels] * (num_layers - 1), out_channels]
-        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in zip(sizes, sizes[1:], strict=False))
+        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(sizes))
         self.dropout = dropout
 
     def reset_parameters(self) -> None:

@@ -1,0 +1,141 @@
+"""Node features that are mostly zero, kept that way through the first layer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from asgat.errors import AsgatError
+from asgat.kernels import csr_matmul
+
+
+class SparseFeatures:
+    r"""A feature matrix [N, F] with most entries zero, in CSR form beside the pattern of its transpose.
+
+    Stands where a dense ``x`` would: its products have gradients to the other factor, never to the features. Build it
+    with :meth:`from_dense`; dropout and dtype changes share the pattern.
+
+    Args:
+        value: the non-zero entries, row by row, [nnz].
+        indptr, index: bounds of the rows and column of each entry, [N + 1] and [nnz].
+        indptr_t, index_t: the same of the transpose, [F + 1] and [nnz].
+        order_t: where each entry of the transpose stands in ``value``, [nnz].
+
+    Example:
+        >>> x = SparseFeatures.from_dense(np.array([[0.0, 2.0], [0.0, 0.0]]))
+        >>> x.shape, x.density
+        (torch.Size([2, 2]), 0.25)
+        >>> x.linear(torch.tensor([[1.0, 3.0]]))
+        tensor([[6.],
+                [0.]])
+    """
+
+    def __init__(
+        self, value: Tensor, indptr: Tensor, index: Tensor, indptr_t: Tensor, index_t: Tensor, order_t: Tensor
+    ) -> None:
+        self.value = value
+        self.indptr, self.index = indptr, index
+        self.indptr_t, self.index_t, self.order_t = indptr_t, index_t, order_t
+
+    @classmethod
+    def from_dense(
+        cls, x: Any, device: torch.device | str | None = None, dtype: torch.dtype = torch.float32
+    ) -> SparseFeatures:
+        """From a numpy array, a tensor or a SciPy sparse matrix; O(N · F) once, O(nnz) for a sparse one.
+
+        ``device`` defaults to the tensor's, or to the CPU.
+        """
+        if device is None:
+            device = x.device if isinstance(x, Tensor) else "cpu"
+        csr = _to_csr(x)
+        transpose = sp.csr_array((np.arange(csr.nnz), csr.indices, csr.indptr), shape=csr.shape).tocsc()
+        arrays = csr.indptr, csr.indices, transpose.indptr, transpose.indices, transpose.data
+        pattern = [torch.from_numpy(array.astype(np.int64)).to(device) for array in arrays]
+        return cls(torch.from_numpy(csr.data).to(device, dtype), *pattern)
+
+    @property
+    def shape(self) -> torch.Size:
+        return torch.Size([self.indptr.numel() - 1, self.indptr_t.numel() - 1])
+
+    def size(self, dim: int) -> int:
+        return self.shape[dim]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.value.dtype
+
+    @property
+    def device(self) -> torch.device:
+        return self.value.device
+
+    @property
+    def density(self) -> float:
+        """Share of the N · F entries that are stored."""
+        return self.value.numel() / max(1, self.shape.numel())
+
+    def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> SparseFeatures:
+        return SparseFeatures(
+            self.value.to(device=device, dtype=dtype), *(tensor.to(device=device) for tensor in self._pattern)
+        )
+
+    def dropout(self, p: float, training: bool = True) -> SparseFeatures:
+        """Dropout on the non-zeros alone: the same distribution as on the dense matrix, whose zeros stay zero."""
+        if p == 0.0 or not training:
+            return self
+        return SparseFeatures(F.dropout(self.value, p, training), *self._pattern)
+
+    def matmul(self, dense: Tensor) -> Tensor:
+        """The product with [F, C], O(nnz · C)."""
+        if dense.dim() != 2 or dense.size(0) != self.shape[1]:
+            raise AsgatError(f"Features {list(self.shape)} cannot be multiplied by {list(dense.shape)}.")
+        return csr_matmul(
+            self.indptr, self.index, self.value, self.indptr_t, self.index_t, self.order_t, dense
+        )
+
+    def linear(self, weight: Tensor) -> Tensor:
+        r""":math:`x W^\top` for a weight [C, F] as :class:`torch.nn.Linear` keeps it; copies the weight once."""
+        return self.matmul(weight.t())
+
+    def to_dense(self) -> Tensor:
+        """The features as [N, F]. Costly: meant for tests and for layers that need it."""
+        rows, columns = self.shape
+        lengths = self.indptr.diff()
+        row = torch.arange(rows, device=self.device).repeat_interleave(lengths, output_size=self.value.numel())
+        flat = self.value.new_zeros(rows * columns).scatter_(0, row * columns + self.index, self.value)
+        return flat.view(rows, columns)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({list(self.shape)}, density={self.density:.4f}, {self.dtype}, {self.device})"
+
+    @property
+    def _pattern(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        return self.indptr, self.index, self.indptr_t, self.index_t, self.order_t
+
+
+def features_tensor(
+    x: Any,
+    device: torch.device | str | None = None,
+    dtype: torch.dtype = torch.float32,
+    threshold: float = 0.1,
+) -> SparseFeatures | Tensor:
+    """The features in the form that is faster to multiply: sparse if less than ``threshold`` of them is non-zero."""
+    features = SparseFeatures.from_dense(x, device, dtype)
+    return features if features.density < threshold else features.to_dense()
+
+
+def _to_csr(x: Any) -> sp.csr_array:
+    if isinstance(x, Tensor):
+        x = (x.to_dense() if x.layout != torch.strided else x).detach().cpu().numpy()
+    if not sp.issparse(x):
+        x = np.asarray(x)
+    if x.ndim != 2:
+        raise AsgatError(f"Features must have shape [N, F], not {list(x.shape)}.")
+    csr = sp.csr_array(x, copy=True)
+    csr.sum_duplicates()
+    csr.eliminate_zeros()
+    return csr

@@ -1,0 +1,162 @@
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from tests.strategies import ZOO, generic_graph
+
+from asgat.attention import SparseAttention
+from asgat.errors import AsgatError
+from asgat.filters import HeatFilter
+from asgat.nn import ASGAT, ASGATConv
+from asgat.spectral import ExactOperator
+
+GRAPH = ZOO["generic"]
+X = torch.randn(14, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+AFTER = {"every": (True, True), "hidden": (True, False), "last": (False, True), "none": (False, False)}
+
+
+def model(**arguments):
+    torch.manual_seed(0)
+    return ASGAT(3, 5, 2, **{"heads": 2, "k": 3, "operator": "exact", **arguments}).double()
+
+
+@pytest.mark.parametrize("num_layers", [1, 2, 3])
+@pytest.mark.parametrize("elu", AFTER)
+def test_is_its_layers_one_after_the_other(elu, num_layers):
+    net = model(elu=elu, num_layers=num_layers, root=True, out_heads=3)
+    assert len(net.layers) == num_layers
+    after_hidden, after_last = AFTER[elu]
+    x = X
+    for conv in net.layers[:-1]:
+        x = conv(x, GRAPH)
+        x = F.elu(x) if after_hidden else x
+    x = net.layers[-1](x, GRAPH)
+    expected = F.elu(x) if after_last else x
+    assert torch.equal(net(X, GRAPH), expected)
+
+
+@pytest.mark.parametrize("num_layers", [1, 2, 4])
+def test_hidden_layers_concatenate_and_the_last_averages(num_layers):
+    net = model(num_layers=num_layers, heads=3, out_heads=2)
+    shapes = [(c.in_channels, c.out_channels, c.heads, c.concat) for c in net.layers]
+    hidden = [(3, 5, 3, True), *[(15, 5, 3, True)] * (num_layers - 2)][: num_layers - 1]
+    assert shapes == [*hidden, (3 if num_layers == 1 else 15, 2, 2, False)]
+    assert net(X, GRAPH).shape == (14, 2)
+
+
+def test_arguments_reach_every_layer():
+    net = model(k=4, dropout=0.3, root=True, include_unreachable=True, filter=partial(HeatFilter, scale=2.0))
+    for conv in net.layers:
+        assert isinstance(conv, ASGATConv)
+        assert (conv.k, conv.dropout, conv.include_unreachable) == (4, 0.3, True)
+        assert conv.root is not None
+        assert isinstance(conv.filter, HeatFilter)
+    assert [conv.filter.heads for conv in net.layers] == [2, 1]
+    assert net.layers[0].filter is not net.layers[1].filter
+    chebyshev = model(operator="chebyshev", order=7)
+    assert chebyshev.layers[0].operator_for(X, GRAPH).order == 7
+
+
+def test_layers_share_one_operator():
+    built = []
+
+    def factory(graph, **where):
+        built.append(graph)
+        return ExactOperator(graph, **where)
+
+    net = model(operator=factory, num_layers=3)
+    first = net(X, GRAPH)
+    assert len(built) == 1
+    assert torch.equal(net(X, GRAPH), first)
+    assert len(built) == 2
+    cached = model(operator=factory, num_layers=3, cached=True)
+    assert torch.equal(cached(X, GRAPH), cached(X, GRAPH))
+    assert len(built) == 3
+    operator = ExactOperator(GRAPH, dtype=torch.float64)
+    assert torch.equal(net(X, operator), first)
+    assert len(built) == 3
+
+
+def test_attention_of_every_layer_is_returned():
+    net = model()
+    out, attentions = net(X, GRAPH, return_attention_weights=True)
+    assert torch.equal(out, net(X, GRAPH))
+    assert [type(a) for a in attentions] == [SparseAttention, SparseAttention]
+    assert [a.heads for a in attentions] == [2, 1]
+    for conv, attention in zip(net.layers, attentions, strict=True):
+        inputs = torch.zeros(14, conv.in_channels, dtype=torch.float64)
+        expected = conv(inputs, GRAPH, return_attention_weights=True)[1]
+        assert torch.equal(attention.to_dense(), expected.to_dense()), "it depends on the graph alone"
+
+
+def test_edges_and_weights_are_read():
+    net = model()
+    edges, weight = torch.from_numpy(GRAPH.edge_index()), torch.from_numpy(GRAPH.adjacency.tocoo().data)
+    assert torch.equal(net(X, edges, weight), net(X, GRAPH))
+    assert not torch.allclose(net(X, edges), net(X, GRAPH))
+
+
+def test_runs_on_a_graph_it_was_not_trained_on():
+    net, other = model(), generic_graph(3, 26)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    net(X, GRAPH).square().sum().backward()
+    optimizer.step()
+    fresh = model()
+    fresh.load_state_dict(net.state_dict())
+    x = torch.randn(26, 3, dtype=torch.float64)
+    assert torch.equal(fresh(x, other), net(x, other))
+
+
+def test_reset_parameters_reaches_every_layer():
+    net = model(root=True)
+    before = [conv.lin.weight.clone() for conv in net.layers]
+    net.reset_parameters()
+    assert all(not torch.equal(conv.lin.weight, b) for conv, b in zip(net.layers, before, strict=True))
+
+
+def test_dropout_acts_in_training_alone():
+    net = model(dropout=0.5)
+    assert not torch.equal(net(X, GRAPH), net(X, GRAPH))
+    net.eval()
+    assert torch.equal(net(X, GRAPH), net(X, GRAPH))
+
+
+def test_it_learns():
+    """Labels that only the graph tells: the component of a node."""
+    torch.manual_seed(0)
+    y = torch.from_numpy(GRAPH.components) % 2
+    net: Any = ASGAT(14, 8, 2, heads=2, k=5, root=True, elu="hidden")
+    operator = net.layers[0].operator_for(torch.eye(14), GRAPH)
+    optimizer = torch.optim.Adam(net.parameters(), lr=0.02)
+    losses = []
+    for _ in range(60):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(net(torch.eye(14), operator), y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.1 * losses[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"num_layers": 0}, "num_layers must be at least 1, but is 0"),
+        ({"elu": "first"}, "elu must be every, hidden, last or none, not 'first'"),
+        ({"k": 0}, "k must be at least 1"),
+        ({"out_heads": 0}, "heads must be at least 1"),
+    ],
+)
+def test_bad_arguments(arguments, sentence):
+    with pytest.raises(AsgatError, match=sentence):
+        ASGAT(3, 5, 2, **arguments)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("operator", ["exact", "chebyshev"])
+def test_cuda_agrees_with_cpu(operator):
+    net = model(operator=operator)
+    expected = net(X, GRAPH)
+    torch.testing.assert_close(net.cuda()(X.cuda(), GRAPH).cpu(), expected)

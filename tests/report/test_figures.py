@@ -1,0 +1,162 @@
+import io
+from functools import partial
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+import torch
+from matplotlib.image import imread
+
+from asgat.data import load_dataset
+from asgat.errors import AsgatError
+from asgat.filters import BandStop, HeatFilter, MLPFilter, PolynomialFilter
+from asgat.graph import Graph
+from asgat.nn import ASGAT
+from asgat.report.figures import character, evaluate, filter_figure
+
+KARATE = load_dataset("karate").graph
+FREQUENCY = np.linspace(0.0, 2.0, 401)
+FLAT = np.ones_like(FREQUENCY)
+
+
+def model_with(filter=MLPFilter, layers=2, heads=3):
+    return ASGAT(4, 4, 2, num_layers=layers, heads=heads, out_heads=heads, filter=filter)
+
+
+def draw(tmp_path, model, graph=KARATE, title="a title"):
+    """The picture, checked to be a PNG with something drawn on it."""
+    path = tmp_path / "filters.png"
+    assert filter_figure(model, graph, path, title) == path
+    content = path.read_bytes()
+    assert content.startswith(b"\x89PNG\r\n\x1a\n")
+    assert len(content) > 5_000
+    picture = imread(io.BytesIO(content))
+    assert min(picture.shape[:2]) > 300
+    assert picture[..., :3].std() > 0.02
+    return picture
+
+
+@pytest.mark.parametrize(("layers", "heads"), [(1, 1), (1, 12), (2, 3), (3, 8)])
+def test_any_number_of_layers_and_heads(tmp_path, layers, heads):
+    picture = draw(tmp_path, model_with(layers=layers, heads=heads))
+    assert picture.shape[1] == pytest.approx(150 * (4.8 * layers + 1.0), abs=1)  # a panel per layer
+
+
+@pytest.mark.parametrize(
+    "filter",
+    [
+        HeatFilter,
+        partial(HeatFilter, learned=True),
+        PolynomialFilter,
+        partial(PolynomialFilter, degree=0),  # a constant response
+        lambda heads: BandStop(MLPFilter(heads), 0.5, 1.0),
+        lambda heads: BandStop(MLPFilter(heads), 0.0, 2.0),  # nothing is left
+    ],
+    ids=["heat", "learned heat", "polynomial", "constant", "band-stop", "silence"],
+)
+def test_any_filter(tmp_path, filter):
+    draw(tmp_path, model_with(filter))
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        Graph.from_edges([[], []], 1),
+        Graph.from_edges([[0], [0]], 1),
+        Graph.from_edges([[], []], 2),
+        Graph.from_edges([[0], [1]], 2),
+        Graph.from_edges([[0, 1, 3], [1, 2, 4]], 9),
+    ],
+    ids=["a node", "a loop", "two nodes", "an edge", "isolated nodes"],
+)
+def test_any_graph(tmp_path, graph):
+    draw(tmp_path, model_with(layers=1), graph)
+
+
+def test_the_picture_shows_the_filter_and_the_graph(tmp_path):
+    first = draw(tmp_path, model_with(HeatFilter))
+    assert np.array_equal(first, draw(tmp_path, model_with(HeatFilter)))
+    other_filter = draw(tmp_path, model_with(partial(HeatFilter, scale=5.0)))
+    assert not np.array_equal(first, other_filter)
+    other_graph = draw(tmp_path, model_with(HeatFilter), Graph.from_edges([[0], [1]], 2))
+    assert not np.array_equal(first, other_graph)
+
+
+def test_the_model_is_left_as_it_was(tmp_path):
+    model = model_with()
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    draw(tmp_path, model)
+    assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_the_users_matplotlib_is_left_alone(tmp_path):
+    import matplotlib.pyplot as plt
+
+    with mpl.rc_context({"backend": "svg"}):
+        draw(tmp_path, model_with())
+        assert mpl.rcParams["backend"] == "svg"
+    assert plt.get_fignums() == []
+
+
+def test_a_place_that_cannot_be_written_is_an_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(AsgatError, match="cannot be written"):
+        filter_figure(model_with(), KARATE, tmp_path / "file" / "filters.png", "a title")
+
+
+# -- naming responses -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("response", "name"),
+    [
+        (2.0 - FREQUENCY, "low-pass"),
+        (np.exp(-FREQUENCY), "low-pass"),
+        (FREQUENCY, "high-pass"),
+        (np.exp(3 * FREQUENCY), "high-pass"),
+        (np.exp(-30 * (FREQUENCY - 1.0) ** 2), "band"),
+        (np.abs(FREQUENCY - 1.0), "band"),
+        (np.cos(6 * np.pi * FREQUENCY), "band"),
+        (np.full_like(FREQUENCY, 3.7), "band"),
+        (np.zeros_like(FREQUENCY), "band"),
+    ],
+)
+def test_character(response, name):
+    assert character(response, FREQUENCY, FLAT) == name
+
+
+@pytest.mark.parametrize(("scale", "level"), [(1e-3, 0.0), (1e3, 5.0), (1.0, -100.0)])
+def test_character_does_not_depend_on_scale_and_level(scale, level):
+    for response in (np.exp(-FREQUENCY), FREQUENCY**2, np.exp(-30 * (FREQUENCY - 1.0) ** 2)):
+        expected = character(response, FREQUENCY, FLAT)
+        assert character(scale * response + level, FREQUENCY, FLAT) == expected
+
+
+def test_turned_over_low_is_high():
+    for response in (np.exp(-FREQUENCY), FREQUENCY**3):
+        names = {character(sign * response, FREQUENCY, FLAT) for sign in (1, -1)}
+        assert names == {"low-pass", "high-pass"}
+
+
+def test_character_is_that_over_the_graphs_own_frequencies():
+    """A response that rises where the eigenvalues are is high-pass, whatever it does elsewhere."""
+    tent = 1.0 - np.abs(FREQUENCY - 1.0)
+    assert character(tent, FREQUENCY, FLAT) == "band"
+    assert character(tent, FREQUENCY, (FREQUENCY < 1.0).astype(float)) == "high-pass"
+    assert character(tent, FREQUENCY, (FREQUENCY > 1.0).astype(float)) == "low-pass"
+
+
+# -- responses --------------------------------------------------------------------------------------
+
+
+def test_evaluate_gives_the_filters_response():
+    response = evaluate(HeatFilter(2, scale=1.5), FREQUENCY)
+    assert response.shape == (401, 2)
+    np.testing.assert_allclose(response, np.exp(-1.5 * FREQUENCY)[:, None].repeat(2, axis=1), rtol=1e-5)
+
+
+@pytest.mark.parametrize("filter", [HeatFilter(2), MLPFilter(2)])
+def test_evaluate_takes_the_filters_own_precision(filter):
+    assert evaluate(filter, FREQUENCY).dtype == np.float32
+    assert evaluate(filter.double(), FREQUENCY).dtype == np.float64

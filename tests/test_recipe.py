@@ -1,0 +1,142 @@
+from importlib.resources import files
+
+import pytest
+
+from asgat import recipe as recipe_module
+from asgat.config import ASGATConfig, TrainConfig
+from asgat.data import dataset_names
+from asgat.errors import AsgatError
+from asgat.nn.registry import MODELS, make_config
+from asgat.recipe import check_recipe, default_model, load_config, read_recipe
+
+RECIPES = sorted(file.name for file in (files("asgat") / "recipes").iterdir() if file.name.endswith(".toml"))
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """A function that keeps a recipe under a name, in place of the package's own."""
+    (tmp_path / "recipes").mkdir()
+    monkeypatch.setattr(recipe_module, "files", lambda _: tmp_path)
+
+    def keep(name, text):
+        (tmp_path / "recipes" / f"{name}.toml").write_text(text, encoding="utf-8")
+
+    return keep
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_recipe_is_sound_and_belongs_to_a_data_set(name):
+    dataset = name.removesuffix(".toml")
+    assert dataset in dataset_names()
+    recipe = read_recipe(dataset)  # checks it
+    assert recipe
+    assert default_model(dataset) == recipe.get("model", "asgat-cheb")
+    for model in MODELS:
+        config = load_config(dataset, model)
+        expected = {**recipe.get("all", {}), **recipe.get(model, {})}
+        expected.pop("found", None)
+        written = config.to_dict()
+        assert {key: written[key] for key in expected} == expected
+
+
+def test_the_default_data_set_has_a_recipe():
+    assert "csbm.toml" in RECIPES
+
+
+@pytest.mark.parametrize("dataset", dataset_names())
+def test_every_data_set_has_a_default_model_and_settings(dataset):
+    model = default_model(dataset)
+    assert model in MODELS
+    assert isinstance(load_config(dataset, model), MODELS[model].config)
+
+
+def test_no_recipe_means_the_models_defaults(kept):
+    assert read_recipe("karate") == {}
+    assert default_model("karate") == "asgat-cheb"
+    assert load_config("karate", "asgat-cheb") == make_config("asgat-cheb") == ASGATConfig()
+    assert load_config("karate", "mlp") == TrainConfig()
+
+
+def test_precedence(kept):
+    kept(
+        "karate",
+        """
+        model = "gcn"
+        [all]
+        lr = 0.1
+        epochs = 7
+        hidden = 3
+        [gcn]
+        epochs = 8
+        hidden = 4
+        [asgat-cheb]
+        k = "none"
+        """,
+    )
+    assert default_model("karate") == "gcn"
+    config = load_config("karate", "gcn", {"hidden": 5})
+    assert (config.patience, config.lr, config.epochs, config.hidden) == (TrainConfig().patience, 0.1, 8, 5)
+    assert load_config("karate", "mlp") == TrainConfig(lr=0.1, epochs=7, hidden=3)
+    assert load_config("karate", "asgat-cheb") == ASGATConfig(lr=0.1, epochs=7, hidden=3, k=None)
+    assert load_config("karate", "asgat-cheb", {"k": 2}) == ASGATConfig(lr=0.1, epochs=7, hidden=3, k=2)
+
+
+def test_recipes_change_a_models_own_defaults(kept):
+    kept("karate", "[asgat-plus]\nroot = false")
+    assert make_config("asgat-plus").to_dict()["root"] is True
+    assert load_config("karate", "asgat-plus").to_dict()["root"] is False
+    assert load_config("karate", "asgat-plus", {"root": True}).to_dict()["root"] is True
+
+
+def test_how_it_was_found_is_no_setting(kept):
+    kept("karate", '[mlp]\nlr = 0.5\n[mlp.found]\ncommand = "a search"\nseed = 1\nval_micro_f1 = 0.9')
+    assert load_config("karate", "mlp") == TrainConfig(lr=0.5)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "named"),
+    [
+        ({"model": "asgat-chebb"}, ["asgat-chebb"]),
+        ({"model": ["mlp"]}, ["mlp"]),
+        ({"model": 3}, ["3"]),
+        ({"asgat-chebb": {}}, ["asgat-chebb"]),
+        ({"lr": 0.1}, ["lr"]),
+        ({"mlp": 3}, ["mlp", "table"]),
+        ({"all": [1]}, ["all", "table"]),
+        ({"mlp": {"heads": 3}}, ["mlp", "heads"]),
+        ({"all": {"heads": 3}}, ["mlp", "heads"]),  # all must suit all models
+        ({"asgat-cheb": {"heds": 3}}, ["asgat-cheb", "'heds'", "Did you mean 'heads'"]),
+        ({"asgat-cheb": {"heads": 0}}, ["asgat-cheb", "heads must be at least 1", "0"]),
+        ({"asgat-cheb": {"heads": "8"}}, ["asgat-cheb", "heads must be a whole number", "'8'"]),
+        ({"asgat-cheb": {"heads": 8.0}}, ["heads must be a whole number"]),
+        ({"asgat-cheb": {"root": True}}, ["asgat-cheb stands for root"]),
+        ({"all": {"dropout": 1.0}}, ["dropout must be below 1"]),
+        ({"all": {"normalize_features": 1}}, ["normalize_features must be true or false"]),
+        ({"all": {"found": {}}}, ["found"]),
+        ({"mlp": {"self_loops": "maybe"}}, ["self_loops", "'maybe'"]),
+    ],
+)
+def test_what_is_wrong_is_named(recipe, named):
+    with pytest.raises(AsgatError, match=r"^Recipe some\.toml") as caught:
+        check_recipe(recipe, "some.toml")
+    for part in named:
+        assert part in str(caught.value)
+
+
+def test_a_bad_recipe_is_told_when_it_is_read(kept):
+    kept("karate", "[mlp]\nepoch = 3")
+    for ask in (read_recipe, default_model, lambda name: load_config(name, "gcn")):
+        with pytest.raises(AsgatError, match=r"Recipe karate\.toml, mlp:.*'epoch'.*Did you mean 'epochs'"):
+            ask("karate")
+
+
+def test_a_good_recipe_passes():
+    check_recipe({}, "empty.toml")
+    check_recipe({"model": "mlp", "all": {"lr": 1}, "mlp": {"hidden": 2, "found": {"seed": 3}}}, "good.toml")
+
+
+def test_changes_are_checked_as_well():
+    with pytest.raises(AsgatError, match="k must be at least 1, but is 0"):
+        load_config("csbm", "asgat-cheb", {"k": 0})
+    with pytest.raises(AsgatError, match="Unknown model 'asgat'"):
+        load_config("csbm", "asgat")
