@@ -35,7 +35,11 @@ def place(tmp_path, monkeypatch):
     monkeypatch.setenv("ASGAT_DATA_DIR", str(tmp_path / "no-data"))
     monkeypatch.setattr(cli, "console", Console(width=200))
     monkeypatch.setattr(cli, "errors", Console(width=200, stderr=True))
-    return folder
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # models this small are faster so
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield folder
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture
@@ -565,7 +569,7 @@ def test_train_as_a_process_repeats_itself(asgat, place):
 
 def test_a_killed_process_is_taken_up_where_it_was(asgat, place):
     train = ["train", "karate", "--model", "mlp", "--set", "max_restarts=0"]
-    train += ["--set", "epochs=100", "--set", "patience=100", "--out"]
+    train += ["--set", "epochs=60", "--set", "patience=60", "--out"]
     process = subprocess.Popen(
         [sys.executable, "-m", "asgat", *train, "run"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )

@@ -8,9 +8,7 @@ from asgat import __version__
 
 
 def test_python_m_asgat_prints_the_version():
-    done = subprocess.run(
-        [sys.executable, "-m", "asgat", "--version"], capture_output=True, text=True, timeout=60
-    )
+    done = subprocess.run([sys.executable, "-m", "asgat", "--version"], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{__version__}\n", "")
 
 

@@ -9,7 +9,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from asgat.filters.base import SpectralFilter
+from asgat.kernels import gather_sum
 from asgat.spectral.base import SpectralOperator, check_k
+from asgat.spectral.certificate import Certificate
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,11 +24,13 @@ class SparseAttention:
         index: attended nodes u, [heads, N, k].
         weight: attention weights, [heads, N, k].
         num_nodes: number of nodes that can be attended to.
+        certificate: how far the selection can be from the best of all nodes, where it was asked for.
     """
 
     index: Tensor
     weight: Tensor
     num_nodes: int
+    certificate: Certificate | None = None
 
     @property
     def heads(self) -> int:
@@ -41,10 +45,7 @@ class SparseAttention:
         heads, rows, k = self.index.shape
         if rows == 0 or k == 0:
             return x.new_zeros(heads, rows, x.size(-1))
-        bags = F.embedding_bag(
-            self.index.reshape(-1, k), x, per_sample_weights=self.weight.reshape(-1, k), mode="sum"
-        )
-        return bags.view(heads, rows, -1)
+        return gather_sum(x, self.index.reshape(-1, k), self.weight.reshape(-1, k)).view(heads, rows, -1)
 
     def density(self) -> float:
         """Share of the heads · N · N possible weights that are not zero."""
@@ -65,7 +66,11 @@ class SparseAttention:
 
 
 def attend(
-    operator: SpectralOperator, filter: SpectralFilter, k: int | None, include_unreachable: bool = False
+    operator: SpectralOperator,
+    filter: SpectralFilter,
+    k: int | None,
+    include_unreachable: bool = False,
+    certified: bool = False,
 ) -> SparseAttention:
     r"""The paper's attention :math:`a_v = \mathrm{softmax}(\mathrm{topK}(\psi_v, k))`.
 
@@ -74,6 +79,7 @@ def attend(
         filter: the response g, one column per head.
         k: nodes to keep per row and head, ties to the lower index; None keeps all reachable ones.
         include_unreachable: let nodes of other components, with score 0, compete (the paper's letter).
+        certified: also bound the error of the selection.
     """
     check_k(k)
     if k is None:
@@ -81,4 +87,5 @@ def attend(
         index = index.expand_as(score)
     else:
         index, score = operator.top(filter, k, include_unreachable)
-    return SparseAttention(index, torch.softmax(score, dim=-1), operator.num_nodes)
+    certificate = operator.certify(filter, index, score) if certified else None
+    return SparseAttention(index, torch.softmax(score, dim=-1), operator.num_nodes, certificate)

@@ -332,7 +332,7 @@ class RunProgress:
         self.runs, self.epochs = runs, epochs
         columns = TextColumn("run {task.fields[run]}"), BarColumn(30), MofNCompleteColumn()
         figures = TextColumn("{task.fields[figures]}"), TimeElapsedColumn()
-        self.bar = Progress(*columns, *figures, console=errors, transient=True)
+        self.bar = Progress(*columns, *figures, console=errors, transient=True, disable=not errors.is_terminal)
         self.task = self.bar.add_task("", total=epochs, run=f"1/{len(runs)}", figures="")
 
     def __enter__(self) -> RunProgress:

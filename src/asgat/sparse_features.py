@@ -93,9 +93,7 @@ class SparseFeatures:
         """The product with [F, C], O(nnz · C)."""
         if dense.dim() != 2 or dense.size(0) != self.shape[1]:
             raise AsgatError(f"Features {list(self.shape)} cannot be multiplied by {list(dense.shape)}.")
-        return csr_matmul(
-            self.indptr, self.index, self.value, self.indptr_t, self.index_t, self.order_t, dense
-        )
+        return csr_matmul(self.indptr, self.index, self.value, self.indptr_t, self.index_t, self.order_t, dense)
 
     def linear(self, weight: Tensor) -> Tensor:
         r""":math:`x W^\top` for a weight [C, F] as :class:`torch.nn.Linear` keeps it; copies the weight once."""
@@ -115,6 +113,16 @@ class SparseFeatures:
     @property
     def _pattern(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         return self.indptr, self.index, self.indptr_t, self.index_t, self.order_t
+
+
+def dropout(x: Tensor | SparseFeatures, p: float, training: bool = True) -> Tensor | SparseFeatures:
+    """Dropout on features of either form."""
+    return x.dropout(p, training) if isinstance(x, SparseFeatures) else F.dropout(x, p, training)
+
+
+def linear(x: Tensor | SparseFeatures, weight: Tensor) -> Tensor:
+    r""":math:`x W^\top` for features of either form."""
+    return x.linear(weight) if isinstance(x, SparseFeatures) else F.linear(x, weight)
 
 
 def features_tensor(

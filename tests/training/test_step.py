@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from sklearn.metrics import roc_auc_score
 from tests.training.tiny import Constant, Linear, quick, tiny_dataset
 
-from asgat.training.step import EagerEpochs, Step, margin
+from asgat.training.step import EagerEpochs, Step, score
 from asgat.training.trainer import train
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
@@ -50,38 +50,46 @@ def test_dropout_is_on_in_training_and_off_in_evaluation():
 
     step, _ = make_step(Watched())
     step()
-    step.evaluate()
-    assert seen == [(True, True), (False, False), (False, False)]
-    assert torch.equal(step.evaluate(), step.evaluate())
+    assert seen == [(True, True), (False, False)]
 
 
 def test_score_is_the_share_of_right_guesses():
-    step, dataset = make_step(Constant((1.0, -1.0)))
-    truth = dataset.y[dataset.splits[0].val]
-    assert step.score(step.evaluate()[step.val_nodes]).item() == np.mean(truth == 0)
+    logits = torch.tensor([[1.0, 0.0, 0.0], [0.0, 0.0, 9.0], [0.0, 1.0, 0.0]])
+    value = score(logits, torch.tensor([0, 1, 1]), "micro_f1")
+    assert value.dtype == torch.float64
+    assert value.item() == pytest.approx(2 / 3, abs=1e-15)
 
 
 def test_score_is_the_area_under_the_curve_where_asked_for():
-    torch.manual_seed(1)
-    step, dataset = make_step(Linear(), metric="roc_auc")
-    nodes = dataset.splits[0].val
-    logits = step.evaluate()[step.val_nodes]
+    logits = torch.randn(30, 2, generator=torch.Generator().manual_seed(0))
+    labels = (torch.arange(30) % 3 == 0).long()
     probability = logits.double().softmax(-1)[:, 1].numpy()
-    assert step.score(logits).item() == pytest.approx(roc_auc_score(dataset.y[nodes], probability))
-    assert step()[2].item() != 0.0
+    expected = roc_auc_score(labels.numpy(), probability)
+    assert score(logits, labels, "roc_auc").item() == pytest.approx(expected)
+    assert score(-logits, labels, "roc_auc").item() == pytest.approx(1 - expected)
+    assert score(logits, labels, "micro_f1").item() != pytest.approx(expected)
 
 
-def test_margin_orders_like_the_probability_and_has_no_nan():
-    logits = torch.tensor([[0.0, 1.0], [2.0, 0.0], [0.0, 0.0], [float("nan"), 0.0], [-9e30, 9e30]])
-    values = margin(logits)
-    assert np.isfinite(values).all()
-    assert values.argsort(kind="stable").tolist() == [1, 2, 3, 0, 4]
+def test_a_step_scores_by_the_metric_it_was_given():
+    torch.manual_seed(1)
+    model = Linear(dropout=0.0)
+    step, dataset = make_step(model, metric="roc_auc")
+    shown = step()[2].item()
+    nodes = dataset.splits[0].val
+    with torch.no_grad():
+        probability = model.eval()(torch.from_numpy(dataset.x)).double().softmax(-1)[:, 1].numpy()
+    assert shown == pytest.approx(roc_auc_score(dataset.y[nodes], probability[nodes]))
+
+
+def test_a_diverged_model_has_a_score_all_the_same():
+    logits = torch.tensor([[0.0, float("nan")], [float("inf"), 0.0], [0.0, 1.0]])
+    assert 0 <= score(logits, torch.tensor([0, 1, 1]), "roc_auc").item() <= 1
 
 
 def test_eager_epochs_are_steps_whose_weights_do_not_change_afterwards():
     torch.manual_seed(2)
     model = Linear(dropout=0.0)
-    step, _ = make_step(model, lr=0.5)
+    step, dataset = make_step(model, lr=0.5)
     epochs = EagerEpochs(step)
     (first,) = epochs.run(10)
     kept = epochs.state(0)
@@ -91,8 +99,10 @@ def test_eager_epochs_are_steps_whose_weights_do_not_change_afterwards():
     assert all(torch.equal(kept[name], frozen[name]) for name in frozen)
     assert not torch.equal(kept["linear.weight"], model.linear.weight)
     model.load_state_dict(kept)
-    val_logits = step.evaluate()[step.val_nodes]
-    assert F.cross_entropy(val_logits, step.val_labels).item() == pytest.approx(first[1], rel=1e-6)
+    split = dataset.splits[0]
+    with torch.no_grad():
+        logits = model.eval()(torch.from_numpy(dataset.x))[split.val]
+    assert F.cross_entropy(logits, torch.from_numpy(dataset.y[split.val])).item() == pytest.approx(first[1], rel=1e-6)
 
 
 def train_on(device, model=Linear, **settings):

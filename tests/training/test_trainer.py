@@ -152,6 +152,17 @@ def test_test_labels_do_not_decide_restarts_either():
         assert run(Constant, dataset, quick(epochs=2, max_restarts=2), y=y).restarts == 2
 
 
+def test_nor_which_attempt_counts():
+    """The second attempt does better on validation, the first on every test node: the second counts."""
+    dataset = tiny_dataset()
+    tempting = dataset.y.copy()
+    tempting[dataset.splits[0].test] = 1
+    attempts = in_turn(lambda: Constant((-1.0, 1.0)), Constant)
+    result = run(attempts, dataset, quick(epochs=2, max_restarts=1), y=tempting)
+    assert torch.equal(result.state["logits"], torch.tensor([1.0, -1.0]))
+    assert result.micro_f1 == 0.0
+
+
 def test_labels_of_validation_nodes_choose_but_do_not_teach():
     dataset = tiny_dataset()
     val = dataset.splits[0].val

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -49,7 +50,7 @@ class MLPFilter(SpectralFilter):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        *hidden, last = self.layers
+        *hidden, last = cast(Iterable[nn.Linear], self.layers)
         for layer in hidden:
             nn.init.kaiming_uniform_(layer.weight, nonlinearity="relu")
             nn.init.uniform_(layer.bias, -1.0, 1.0)

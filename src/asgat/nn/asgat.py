@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, cast
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from asgat.attention import SparseAttention
+from asgat.attention import SparseAttention, attend
 from asgat.errors import AsgatError
 from asgat.filters import MLPFilter, SpectralFilter
 from asgat.graph import Graph
 from asgat.nn.asgat_conv import ASGATConv, OperatorFactory
+from asgat.sparse_features import SparseFeatures
 from asgat.spectral import SpectralOperator
+from asgat.spectral.certificate import Certificate
 
 Elu = Literal["every", "hidden", "last", "none"]
 
@@ -97,13 +100,19 @@ class ASGAT(nn.Module):
         """The layers, by their type."""
         return cast(list[ASGATConv], list(self.layers))
 
+    @torch.no_grad()
+    def certificates(self, operator: SpectralOperator) -> list[Certificate]:
+        """How far each layer's attention on this graph can be from the paper's."""
+        attentions = [attend(operator, conv.filter, conv.k, conv.include_unreachable, True) for conv in self.convs]
+        return [attention.certificate for attention in attentions if attention.certificate is not None]
+
     def reset_parameters(self) -> None:
         for layer in self.convs:
             layer.reset_parameters()
 
     def forward(
         self,
-        x: Tensor,
+        x: Tensor | SparseFeatures,
         edge_index: Tensor | Graph | SpectralOperator,
         edge_weight: Tensor | None = None,
         return_attention_weights: bool | None = None,
@@ -112,10 +121,14 @@ class ASGAT(nn.Module):
         convs = self.convs
         operator = convs[0].operator_for(x, edge_index, edge_weight)
         attentions = []
+        hidden: Tensor | SparseFeatures = x
         for i, layer in enumerate(convs):
-            x, attention = layer(x, operator, return_attention_weights=True)
-            attentions.append(attention)
+            out = layer(hidden, operator, return_attention_weights=return_attention_weights)
+            if return_attention_weights is not None:
+                out, attention = out
+                attentions.append(attention)
             last = i == len(convs) - 1
             if self.elu == "every" or self.elu == ("last" if last else "hidden"):
-                x = F.elu(x)
-        return x if return_attention_weights is None else (x, attentions)
+                out = F.elu(out)
+            hidden = out
+        return out if return_attention_weights is None else (out, attentions)

@@ -7,13 +7,13 @@ from functools import partial
 from typing import Any, overload
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from asgat.attention import SparseAttention, attend
 from asgat.errors import AsgatError, suggest
 from asgat.filters import MLPFilter, SpectralFilter
 from asgat.graph import Graph
+from asgat.sparse_features import SparseFeatures, dropout, linear
 from asgat.spectral import ChebyshevOperator, ExactOperator, SpectralOperator
 from asgat.spectral.base import check_k
 
@@ -111,7 +111,7 @@ class ASGATConv(nn.Module):
     @overload
     def forward(
         self,
-        x: Tensor,
+        x: Tensor | SparseFeatures,
         edge_index: Tensor | Graph | SpectralOperator,
         edge_weight: Tensor | None = None,
         return_attention_weights: None = None,
@@ -120,7 +120,7 @@ class ASGATConv(nn.Module):
     @overload
     def forward(
         self,
-        x: Tensor,
+        x: Tensor | SparseFeatures,
         edge_index: Tensor | Graph | SpectralOperator,
         edge_weight: Tensor | None = None,
         return_attention_weights: bool = ...,
@@ -128,7 +128,7 @@ class ASGATConv(nn.Module):
 
     def forward(
         self,
-        x: Tensor,
+        x: Tensor | SparseFeatures,
         edge_index: Tensor | Graph | SpectralOperator,
         edge_weight: Tensor | None = None,
         return_attention_weights: bool | None = None,
@@ -136,7 +136,7 @@ class ASGATConv(nn.Module):
         r"""Runs the layer.
 
         Args:
-            x: node features.
+            x: node features, dense or sparse.
             edge_index: the graph, as edges [2, E] (read as undirected), a ``Graph``, or an operator built from one:
                 build an operator once when the same graph is seen again and again.
             edge_weight: weights [E] of the edges.
@@ -144,18 +144,19 @@ class ASGATConv(nn.Module):
                 input edges, which is why this is no ``(edge_index, alpha)`` pair.
         """
         operator = self.operator_for(x, edge_index, edge_weight)
-        attention = attend(operator, self.filter, self.k, self.include_unreachable)
-        x = F.dropout(x, self.dropout, self.training)
-        out = attention.dropout(self.dropout, self.training).aggregate(self.lin(x))  # [heads, N, out]
+        certified = bool(return_attention_weights)
+        attention = attend(operator, self.filter, self.k, self.include_unreachable, certified)
+        x = dropout(x, self.dropout, self.training)
+        out = attention.dropout(self.dropout, self.training).aggregate(linear(x, self.lin.weight))  # [heads, N, out]
         out = out.transpose(0, 1).flatten(1) if self.concat else out.mean(dim=0)
         if self.root is not None:
-            out = out + self.root(x)
+            out = out + linear(x, self.root.weight)
         if self.bias is not None:
             out = out + self.bias
         return out if return_attention_weights is None else (out, attention)
 
     def operator_for(
-        self, x: Tensor, graph: Tensor | Graph | SpectralOperator, edge_weight: Tensor | None = None
+        self, x: Tensor | SparseFeatures, graph: Tensor | Graph | SpectralOperator, edge_weight: Tensor | None = None
     ) -> SpectralOperator:
         """The operator of a graph, built unless it already is one or is cached."""
         operator: SpectralOperator

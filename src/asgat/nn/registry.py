@@ -16,7 +16,7 @@ from asgat.filters import HeatFilter, MLPFilter, PolynomialFilter, SpectralFilte
 from asgat.graph import Graph
 from asgat.nn.asgat import ASGAT
 from asgat.nn.baselines import GCN, MLP
-from asgat.spectral import ChebyshevOperator, ExactOperator, SpectralOperator
+from asgat.spectral import ChebyshevOperator, ExactOperator, SpectralOperator, TableOperator
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class ModelSpec:
         prepare: graph, settings, device → what the module's ``forward`` takes after x, made once per graph.
         fixed: settings the name stands for; they cannot be changed.
         defaults: settings that start from another value than ``config`` gives.
+        sparse: whether its ``forward`` takes sparse features.
     """
 
     summary: str
@@ -38,6 +39,11 @@ class ModelSpec:
     prepare: Callable[[Graph, Any, torch.device], tuple[Any, ...]]
     fixed: Mapping[str, Any] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    sparse: bool = False
+
+
+SMALL = 128  # nodes up to which scoring all pairs costs less than a table
+EXACT_WORK = 10**12  # multiplications up to which a table is built exactly: about a quarter of an hour on two cores
 
 
 def make_filter(config: ASGATConfig) -> Callable[[int], SpectralFilter]:
@@ -51,16 +57,32 @@ def make_filter(config: ASGATConfig) -> Callable[[int], SpectralFilter]:
 
 
 def make_operator(graph: Graph, config: ASGATConfig, device: torch.device) -> SpectralOperator:
-    """The operator a configuration names."""
+    """The operator a configuration names, on a candidate table unless the graph is small or every pair is asked for."""
     if config.operator == "exact":
+        if config.form == "table":
+            raise AsgatError("The exact form scores all pairs; a table goes with operator = chebyshev.")
         return ExactOperator(graph, device=device)
-    return ChebyshevOperator(
+    polynomial: dict[str, Any] = {
+        "order": config.order,
+        "sampling_points": config.sampling_points,
+        "lambda_max": config.lambda_max,
+        "damping": config.damping,
+        "device": device,
+    }
+    all_pairs = config.k is None or config.include_unreachable
+    if config.form == "table" and all_pairs:
+        raise AsgatError("k = none and include_unreachable need every pair, which no table holds; set form=dense.")
+    if config.form == "dense" or all_pairs or (config.form == "auto" and graph.num_nodes <= SMALL):
+        return ChebyshevOperator(graph, **polynomial)
+    work = graph.num_nodes * graph.num_entries * config.order
+    builder = config.builder if config.builder != "auto" else "exact" if work <= EXACT_WORK else "truncated"
+    return TableOperator(
         graph,
-        order=config.order,
-        sampling_points=config.sampling_points,
-        lambda_max=config.lambda_max,
-        damping=config.damping,
-        device=device,
+        **polynomial,
+        candidates=max(config.candidates, config.k or 1),
+        cap=config.cap,
+        storage=getattr(torch, config.storage),
+        builder=builder,
     )
 
 
@@ -96,7 +118,7 @@ def _asgat(summary: str, fixed: dict[str, Any], defaults: dict[str, Any] | None 
     def prepare(graph: Graph, config: ASGATConfig, device: torch.device) -> tuple[Any, ...]:
         return (make_operator(graph, config, device),)
 
-    return ModelSpec(summary, ASGATConfig, _build_asgat, prepare, fixed, defaults or {})
+    return ModelSpec(summary, ASGATConfig, _build_asgat, prepare, fixed, defaults or {}, sparse=True)
 
 
 MODELS: dict[str, ModelSpec] = {

@@ -4,5 +4,6 @@ from asgat.spectral.base import SpectralOperator
 from asgat.spectral.chebyshev import ChebyshevOperator
 from asgat.spectral.density import spectral_density
 from asgat.spectral.exact import ExactOperator
+from asgat.spectral.table import TableOperator
 
-__all__ = ["ChebyshevOperator", "ExactOperator", "SpectralOperator", "spectral_density"]
+__all__ = ["ChebyshevOperator", "ExactOperator", "SpectralOperator", "TableOperator", "spectral_density"]

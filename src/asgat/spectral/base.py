@@ -10,6 +10,7 @@ from torch import Tensor
 
 from asgat.errors import AsgatError
 from asgat.filters.base import SpectralFilter
+from asgat.spectral.certificate import Certificate
 from asgat.spectral.topk import top_k
 
 UNREACHABLE = float("-inf")
@@ -69,11 +70,15 @@ class SpectralOperator(ABC):
         position = top_k(score, k)
         return index.expand_as(score).gather(-1, position), score.gather(-1, position)
 
+    def certify(self, filter: SpectralFilter, index: Tensor, score: Tensor) -> Certificate:
+        """How far the rows :meth:`top` gave can be from the best of all nodes: not at all, where all are scored."""
+        return Certificate(torch.zeros_like(score[..., 0]), torch.ones_like(score[..., 0], dtype=torch.bool))
+
     def dense(self, filter: SpectralFilter) -> Tensor:
         """All scores [heads, N, N]. Costly: N² numbers per head; meant for tests and small graphs."""
         index, score = self.scores(filter, include_unreachable=True)
         full = score.new_zeros(score.size(0), self.num_nodes, self.num_nodes)
-        return full.scatter(-1, index.expand_as(score), score)
+        return full.scatter_add(-1, index.expand_as(score), score)  # fillers of short rows add 0
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(num_nodes={self.num_nodes})"

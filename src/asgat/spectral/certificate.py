@@ -7,8 +7,12 @@ best score left out is not computed; it is bounded by what the table knows of ea
 .. math:: \psi_{vu} \le B(v) = \sum_i \max(c_i \tau^+_i(v), c_i \tau^-_i(v)), \qquad u \notin C(v),
 
 so ε ≤ max(0, B − s) with s the worst score kept. Storage and arithmetic round: every computed score is within
-ρ(v) = Σ_i |c_i| m_i(v) (r + (P + 3) 2⁻²⁴) of the true one, m_i(v) being the largest stored magnitude of order i in
-the row and r the rounding unit of the storage. Two scores are compared, so the bound that is reported is max(B − s + ρ, 2ρ).
+ρ(v) = Σ_i |c_i| (m_i(v) (r + (P + 3) 2⁻²⁴) + t) of the true one, m_i(v) being the largest stored magnitude of order i
+in the row, r the relative rounding unit of the storage and t its underflow. Two scores are compared, so the bound that
+is reported is max(B − s + ρ, 2ρ).
+
+Where the table is truncated nothing is known of what was left out. Then some rows are computed exactly, and the error
+of a row is measured: the kept scores' own error, or the excess of the best node left out over the worst score kept.
 """
 
 from __future__ import annotations
@@ -45,6 +49,42 @@ class Certificate:
         return float(self.bound.max()) if self.bound.numel() else 0.0
 
 
+@dataclass(frozen=True, eq=False)
+class SampledCertificate(Certificate):
+    """Errors of a random sample of rows, and what they say of all rows with 95 % confidence.
+
+    Attributes:
+        bound: true errors of the sampled rows, [heads, sample].
+        exact: those at rounding level.
+        num_nodes: rows in all.
+    """
+
+    num_nodes: int
+
+    @property
+    def share(self) -> float:
+        """Lower limit (Clopper-Pearson) of the share of rows, worst head counted, that are exact."""
+        from scipy.stats import beta
+
+        good, rows = int(self.exact.all(dim=0).sum()), self.exact.size(1)
+        return float(beta.ppf(0.05, good, rows - good + 1)) if good else 0.0
+
+    @property
+    def mean_bound(self) -> float:
+        """Upper limit of the mean error of all rows, worst head counted (one-sided t)."""
+        from scipy.stats import t
+
+        error = self.bound.amax(dim=0).double()
+        if error.numel() < 2:
+            return self.max_bound
+        return float(error.mean() + t.ppf(0.95, error.numel() - 1) * error.std() / error.numel() ** 0.5)
+
+    @property
+    def coverage(self) -> float:
+        """Share of all rows whose error is, with 95 % confidence, at most ``max_bound``."""
+        return float(0.05 ** (1.0 / self.bound.size(1))) if self.bound.size(1) < self.num_nodes else 1.0
+
+
 def certify(
     coefficients: Tensor,
     worst_kept: Tensor,
@@ -53,6 +93,7 @@ def certify(
     magnitude: Tensor,
     complete: Tensor,
     rounding: float,
+    underflow: float = 0.0,
     approximation: float = 0.0,
 ) -> Certificate:
     """The certificate of selected rows; O(heads · N · P) time and memory, in double precision.
@@ -64,14 +105,41 @@ def certify(
         magnitude: largest stored magnitude of each order in a row, [N, P].
         complete: rows that left nothing out, [N].
         rounding: relative rounding unit of the stored values.
+        underflow: absolute error of stored values too small for the relative one.
         approximation: how far the polynomial itself may be from the response it stands for, counted twice.
     """
     c = coefficients.detach().double()
     left_out = c.clamp(min=0) @ above.double().t() + c.clamp(max=0) @ below.double().t()  # Σ max(c τ⁺, c τ⁻)
     noise = (rounding + (c.size(1) + 3) * 2.0**-24) * (c.abs() @ magnitude.double().t())
+    noise = noise + underflow * c.abs().sum(dim=1, keepdim=True)
     kept = worst_kept.detach().double()
     excess = torch.where(complete, -torch.inf, left_out - kept + noise)
     return Certificate(
         bound=torch.maximum(excess.clamp(min=0), 2 * noise) + 2 * approximation,
         exact=complete.expand_as(excess) | (excess < 0),
     )
+
+
+def certify_rows(coefficients: Tensor, truth: Tensor, index: Tensor, score: Tensor) -> Tensor:
+    """The true backward errors [heads, rows] of selected rows.
+
+    Args:
+        coefficients: c [heads, P].
+        truth: true values of all orders in these rows, [P, rows, N].
+        index, score: what was kept, [heads, rows, k]; score -inf marks a filler.
+    """
+    c = coefficients.detach().double()
+    reached = (truth != 0).any(dim=0)
+    errors = []
+    for head in range(c.size(0)):  # one head at a time: its true scores are as large as the rows are long
+        true = torch.tensordot(c[head], truth.double(), dims=1)
+        kept = ~torch.isneginf(score[head])
+        own = (score[head].double() - true.gather(1, index[head])).abs().masked_fill(~kept, 0.0).amax(dim=1)
+        position = index[head].where(kept, index[head][:, :1])  # the first is always kept
+        left = true.masked_fill(~reached, -torch.inf).scatter(1, position, -torch.inf).amax(dim=1)
+        worst = score[head].double().masked_fill(~kept, torch.inf).amin(dim=1)
+        # A row with room left over and nodes left out should have taken them, whatever their score.
+        short = ~kept.all(dim=1) & ~torch.isneginf(left)
+        excess = torch.where(short, torch.inf, (left - worst).clamp(min=0.0))
+        errors.append(torch.maximum(own, excess))
+    return torch.stack(errors)

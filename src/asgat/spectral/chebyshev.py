@@ -102,8 +102,9 @@ class ChebyshevOperator(SpectralOperator):
 
     def coefficients(self, filter: SpectralFilter) -> Tensor:
         """The coefficients c [heads, R + 1], differentiable in the filter; O(S · R) beside the filter itself."""
-        response: Tensor = filter(self.points.to(self.dtype))
-        return response.t() @ self._transform.to(self.dtype)
+        with torch.autocast(self.device.type, enabled=False):  # a handful of numbers that everything hangs on
+            response: Tensor = filter(self.points.to(self.dtype))
+            return response.t() @ self._transform.to(self.dtype)
 
     def scores(
         self, filter: SpectralFilter, rows: slice | None = None, include_unreachable: bool = False

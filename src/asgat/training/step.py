@@ -49,27 +49,25 @@ class Step:
         train_loss = F.cross_entropy(self.model(*self.inputs)[self.train_nodes], self.train_labels)
         train_loss.backward()  # type: ignore[no-untyped-call]
         self.optimiser.step()
-        logits = self.evaluate()[self.val_nodes]
+        logits = self._evaluate()[self.val_nodes]
         val_loss = F.cross_entropy(logits, self.val_labels)
-        return torch.stack([train_loss.detach().double(), val_loss.double(), self.score(logits)])
+        val_score = score(logits, self.val_labels, self.metric)
+        return torch.stack([train_loss.detach().double(), val_loss.double(), val_score])
 
     @torch.no_grad()
-    def evaluate(self) -> Tensor:
+    def _evaluate(self) -> Tensor:
         self.model.eval()
         logits: Tensor = self.model(*self.inputs)
         return logits
 
-    def score(self, logits: Tensor) -> Tensor:
-        """The validation score of the validation nodes' logits."""
-        if self.metric == "roc_auc":
-            area = roc_auc(self.val_labels.cpu().numpy(), margin(logits))
-            return torch.tensor(area, dtype=torch.float64, device=logits.device)
-        return (logits.argmax(-1) == self.val_labels).double().mean()
 
-
-def margin(logits: Tensor) -> Any:
-    """How much class 1 is preferred to class 0."""
-    return torch.nan_to_num((logits[:, 1] - logits[:, 0]).double()).cpu().numpy()
+def score(logits: Tensor, labels: Tensor, metric: str) -> Tensor:
+    """Micro-F1 or ROC-AUC of some nodes, in double precision on their device."""
+    if metric == "roc_auc":
+        margin = torch.nan_to_num((logits[:, 1] - logits[:, 0]).double()).cpu().numpy()
+        area = roc_auc(labels.cpu().numpy(), margin)
+        return torch.tensor(area, dtype=torch.float64, device=logits.device)
+    return (logits.argmax(-1) == labels).double().mean()
 
 
 class EagerEpochs:

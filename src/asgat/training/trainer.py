@@ -17,8 +17,8 @@ from asgat.config import TrainConfig
 from asgat.data.dataset import Split
 from asgat.errors import AsgatError
 from asgat.training.early_stopping import EarlyStopping
-from asgat.training.metrics import macro_f1, majority_share, micro_f1, roc_auc
-from asgat.training.step import CapturedEpochs, EagerEpochs, Step, margin
+from asgat.training.metrics import macro_f1, majority_share, micro_f1
+from asgat.training.step import CapturedEpochs, EagerEpochs, Step, score
 
 Progress = Callable[["Epoch"], None]
 
@@ -150,22 +150,28 @@ def _attempt(
             if stopped:
                 break
     model.load_state_dict(state)
-    logits = step.evaluate()
-    test_nodes = torch.from_numpy(split.test).to(y.device)
-    val_logits = logits[step.val_nodes]
-    truth = y[test_nodes].cpu().numpy()
-    prediction = logits[test_nodes].argmax(-1).cpu().numpy()
     return RunResult(
         seed=seed,
         epochs=0,
         best_epoch=best_epoch,
-        val_loss=F.cross_entropy(val_logits, step.val_labels).item(),
-        val_score=step.score(val_logits).item(),
-        micro_f1=micro_f1(truth, prediction),
-        macro_f1=macro_f1(truth, prediction),
-        roc_auc=roc_auc(truth, margin(logits[test_nodes])) if metric == "roc_auc" else None,
+        **evaluate(model, inputs, y, split, metric),
         restarts=0,
         seconds=0.0,
         history=history,
         state={name: value.cpu() for name, value in state.items()},
     )
+
+
+@torch.no_grad()
+def evaluate(model: nn.Module, inputs: tuple[Any, ...], y: Tensor, split: Split, metric: str) -> dict[str, Any]:
+    """A trained model's figures: validation loss and score, and the scores on the test nodes."""
+    logits = model.eval()(*inputs)
+    val, test = (torch.from_numpy(part).to(y.device) for part in (split.val, split.test))
+    truth, prediction = y[test].cpu().numpy(), logits[test].argmax(-1).cpu().numpy()
+    return {
+        "val_loss": F.cross_entropy(logits[val], y[val]).item(),
+        "val_score": score(logits[val], y[val], metric).item(),
+        "micro_f1": micro_f1(truth, prediction),
+        "macro_f1": macro_f1(truth, prediction),
+        "roc_auc": score(logits[test], y[test], metric).item() if metric == "roc_auc" else None,
+    }

@@ -31,7 +31,7 @@ class GCN(nn.Module):
 
     def reset_parameters(self) -> None:
         for layer in self.layers:
-            layer.reset_parameters()
+            layer.reset_parameters()  # type: ignore[operator]
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
         for layer in self.layers[:-1]:

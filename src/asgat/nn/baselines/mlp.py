@@ -30,7 +30,7 @@ class MLP(nn.Module):
 
     def reset_parameters(self) -> None:
         for layer in self.layers:
-            layer.reset_parameters()
+            layer.reset_parameters()  # type: ignore[operator]
 
     def forward(self, x: Tensor) -> Tensor:
         for layer in self.layers[:-1]:

@@ -1,0 +1,142 @@
+"""Time of one epoch, training and evaluation, against PyG's GAT of the same width."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch_geometric.nn import GATConv
+
+from asgat.bench.settings import published_config
+from asgat.config import ASGATConfig
+from asgat.data import Dataset, load_dataset
+from asgat.nn.registry import model_spec
+from asgat.sparse_features import SparseFeatures
+from asgat.training.runner import make_inputs
+from asgat.training.step import CapturedEpochs, EagerEpochs, Step
+
+DENSE_LIMIT = 6000  # nodes beyond which the dense form is not timed
+
+
+class GAT(nn.Module):
+    """Two of PyG's ``GATConv``, as its users write them; with ``sparse``, the first product is done on the non-zeros."""
+
+    def __init__(self, in_channels: int, config: ASGATConfig, out_channels: int, sparse: bool = False) -> None:
+        super().__init__()
+        width = config.heads * config.hidden
+        self.first = GATConv(in_channels, config.hidden, heads=config.heads, dropout=config.dropout)
+        self.last = GATConv(width, out_channels, heads=1, concat=False, dropout=config.dropout)
+        self.dropout = config.dropout
+        if sparse:
+            self.product = self.first.lin
+            self.first.lin = nn.Identity()
+
+    def forward(self, x: Tensor | SparseFeatures, edge_index: Tensor) -> Tensor:
+        if isinstance(x, SparseFeatures):
+            hidden = x.dropout(self.dropout, self.training).linear(self.product.weight)
+        else:
+            hidden = F.dropout(x, self.dropout, self.training)
+        hidden = F.elu(self.first(hidden, edge_index))
+        out: Tensor = self.last(F.dropout(hidden, self.dropout, self.training), edge_index)
+        return out
+
+
+def bench_epoch(
+    names: list[str],
+    device: torch.device,
+    data_dir: Path | None = None,
+    repeats: int = 7,
+    progress: Callable[[str], None] | None = None,
+) -> list[dict[str, Any]]:
+    """A row per data set: milliseconds of one epoch, medians over repeats taken in turns, and their ratios."""
+    return [_row(name, device, data_dir, repeats, progress or (lambda _: None)) for name in names]
+
+
+def _row(
+    name: str, device: torch.device, data_dir: Path | None, repeats: int, progress: Callable[[str], None]
+) -> dict[str, Any]:
+    data = load_dataset(name, data_dir=data_dir)
+    config = published_config(name)
+    progress(f"{name}: building the table")
+    started = time.perf_counter()
+    inputs = make_inputs(data, "asgat-cheb", config, device)
+    build_s = time.perf_counter() - started
+    edges = torch.from_numpy(data.graph.with_self_loops(config.self_loops).edge_index()).to(device)
+    dense_x = make_inputs(data, "mlp", make_plain(config), device)[0]
+    sparse_x = SparseFeatures.from_dense(data.x, device)
+    in_channels, classes = data.num_features, data.num_classes
+
+    def asgat() -> nn.Module:
+        return model_spec("asgat-cheb").build(config, in_channels, classes)
+
+    contenders: dict[str, Callable[[], float]] = {
+        "asgat_ms": timer(asgat, inputs, data, config, device, True),
+        "gat_ms": timer(lambda: GAT(in_channels, config, classes), (dense_x, edges), data, config, device, False),
+        "gat_tuned_ms": timer(
+            lambda: GAT(in_channels, config, classes, sparse=True), (sparse_x, edges), data, config, device, True
+        ),
+    }
+    if data.num_nodes <= DENSE_LIMIT:
+        everything = make_inputs(data, "asgat-cheb", config.replace(form="dense"), device)
+        contenders["dense_ms"] = timer(asgat, everything, data, config, device, False)
+    times: dict[str, list[float]] = {key: [] for key in contenders}
+    for repeat in range(repeats):
+        progress(f"{name}: repeat {repeat + 1} of {repeats}")
+        for key, run in contenders.items():
+            if key != "dense_ms" or repeat < 3:  # the slowest, and beside the point
+                times[key].append(run())
+    median = {key: statistics.median(values) for key, values in times.items()}
+    table = inputs[1].table
+    return {
+        "dataset": name,
+        "nodes": data.num_nodes,
+        **{key: median.get(key) for key in ("asgat_ms", "gat_ms", "gat_tuned_ms", "dense_ms")},
+        "speedup_vs_gat": median["gat_ms"] / median["asgat_ms"],
+        "speedup_vs_tuned_gat": median["gat_tuned_ms"] / median["asgat_ms"],
+        "build_s": build_s,
+        "candidates": config.candidates,
+        "cap": config.cap,
+        "order": config.order,
+        "dtype": config.storage,
+        "candidates_per_node": table.candidates_per_node,
+    }
+
+
+def make_plain(config: ASGATConfig) -> Any:
+    """The settings of a model without attention that matter for its inputs."""
+    from asgat.nn.registry import make_config
+
+    return make_config("mlp", normalize_features=config.normalize_features, self_loops=config.self_loops)
+
+
+def timer(
+    build: Callable[[], nn.Module],
+    inputs: tuple[Any, ...],
+    data: Dataset,
+    config: ASGATConfig,
+    device: torch.device,
+    captured: bool,
+) -> Callable[[], float]:
+    """Something that runs a few epochs and returns the milliseconds of one."""
+    torch.manual_seed(0)
+    step = Step(build().to(device), inputs, torch.from_numpy(data.y).to(device), data.splits[0], config, "micro_f1")
+    on_cuda = device.type == "cuda"
+    epochs = CapturedEpochs(step, 0) if captured and on_cuda else EagerEpochs(step)
+    for _ in range(2):
+        epochs.run(16)  # compile, warm up
+
+    def run() -> float:
+        started, count = time.perf_counter(), 0
+        while count < (64 if on_cuda else 1) or (time.perf_counter() - started < 0.2):
+            count += len(epochs.run(16))
+        if on_cuda:
+            torch.cuda.synchronize(device)
+        return 1000 * (time.perf_counter() - started) / count
+
+    return run

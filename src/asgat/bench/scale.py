@@ -1,0 +1,87 @@
+"""How time and memory grow with the graph: block models of growing size, each in a process of its own."""
+
+from __future__ import annotations
+
+import math
+import resource
+import statistics
+import time
+from collections.abc import Callable
+from multiprocessing import get_context
+from typing import Any
+
+import torch
+
+from asgat.nn.registry import make_config
+
+SETTINGS: dict[str, Any] = dict(
+    order=8, heads=4, hidden=16, k=8, candidates=48, form="table", builder="truncated", dropout=0.1,
+    normalize_features=False,
+)  # fmt: skip
+EPOCHS = 3
+
+
+def bench_scale(
+    nodes: list[int], device: torch.device, progress: Callable[[str], None] | None = None
+) -> dict[str, Any]:
+    """Rows of build time, epoch time and peak memory, and growth exponents fitted over the larger sizes."""
+    rows = []
+    for count in sorted(nodes):
+        if progress:
+            progress(f"{count:,} nodes")
+        with get_context("spawn").Pool(1) as pool:  # peak memory is a process's, not a moment's
+            rows.append(pool.apply(measure, (count, str(device))))
+    return {
+        "rows": rows,
+        "exponent_build": exponent(rows, "build_s"),
+        "exponent_epoch": exponent(rows, "epoch_s"),
+        "settings": SETTINGS,
+    }
+
+
+def exponent(rows: list[dict[str, Any]], key: str) -> float | None:
+    """The power of the number of nodes by which a figure grows, least squares over the sizes within 10 of the largest."""
+    largest = max(row["nodes"] for row in rows)
+    points = [(math.log(row["nodes"]), math.log(row[key])) for row in rows if row["nodes"] * 10 >= largest]
+    if len(points) < 2:
+        return None
+    x, y = (torch.tensor(values, dtype=torch.float64) for values in zip(*points, strict=True))
+    return float(((x - x.mean()) * (y - y.mean())).sum() / ((x - x.mean()) ** 2).sum())
+
+
+def measure(nodes: int, device_name: str) -> dict[str, Any]:
+    """Builds the table of one block model, trains a few epochs and certifies a sample of rows."""
+    from asgat.data import contextual_sbm
+    from asgat.nn.registry import model_spec
+    from asgat.training.runner import make_inputs
+    from asgat.training.step import EagerEpochs, Step
+
+    device = torch.device(device_name)
+    data = contextual_sbm(num_nodes=nodes, mean_degree=10.0, homophily=0.2, num_features=64, seed=0)
+    config = make_config("asgat-cheb", **SETTINGS)
+    started = time.perf_counter()
+    inputs = make_inputs(data, "asgat-cheb", config, device)
+    build_s = time.perf_counter() - started
+    torch.manual_seed(0)
+    model = model_spec("asgat-cheb").build(config, data.num_features, data.num_classes).to(device)
+    step = Step(model, inputs, torch.from_numpy(data.y).to(device), data.splits[0], config, "micro_f1")
+    epochs = EagerEpochs(step)
+    epochs.run(1)
+    times = []
+    for _ in range(EPOCHS):
+        started = time.perf_counter()
+        epochs.run(1)
+        times.append(time.perf_counter() - started)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+    certificate = model.certificates(inputs[1])[0]
+    return {
+        "nodes": nodes,
+        "edges": data.graph.num_entries,
+        "build_s": build_s,
+        "epoch_s": statistics.median(times),
+        "peak_memory_mb": peak,
+        "candidates_per_node": inputs[1].table.candidates_per_node,
+        "certified_share": certificate.share,
+        "mean_bound": certificate.mean_bound,
+        "max_bound": certificate.max_bound,
+    }

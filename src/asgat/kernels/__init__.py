@@ -1,0 +1,11 @@
+"""Compiled primitives: numba on CPU, Triton on CUDA, each a PyTorch operator with gradients.
+
+Importing this package loads neither; the first call on a device does, and compiles what it needs.
+"""
+
+from asgat.kernels.csr_matmul import csr_matmul
+from asgat.kernels.gather_sum import gather_sum
+from asgat.kernels.ragged_rows import RaggedRows
+from asgat.kernels.select import select_top
+
+__all__ = ["RaggedRows", "csr_matmul", "gather_sum", "select_top"]

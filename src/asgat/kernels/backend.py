@@ -1,0 +1,31 @@
+"""Which implementation serves which device."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+from torch import Tensor
+
+COMPILER = {"cpu": "numba", "cuda": "triton"}
+
+
+def kernels(operator: str, tensor: Tensor) -> Any:
+    """The module with the operator's kernels for the tensor's device; loaded on the first call."""
+    return _load(operator, tensor.device.type)
+
+
+@cache
+def _load(operator: str, device: str) -> Any:
+    compiler = COMPILER.get(device)
+    if compiler is None or find_spec(compiler) is None:
+        return import_module("asgat.kernels.plain")
+    return import_module(f"asgat.kernels.{device}.{operator}")
+
+
+def compute_dtype(*tensors: Tensor) -> torch.dtype:
+    """float64 if any of the tensors is, otherwise float32: what the kernels compute in."""
+    return torch.float64 if any(tensor.dtype == torch.float64 for tensor in tensors) else torch.float32

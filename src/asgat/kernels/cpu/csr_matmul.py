@@ -1,0 +1,21 @@
+"""CPU kernel of :func:`asgat.kernels.csr_matmul`."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def csr_matmul(indptr: Tensor, index: Tensor, value: Tensor, dense: Tensor) -> Tensor:
+    """PyTorch's bag kernel keeps the sums of a row in registers, which nothing compiled from plain loops did; each
+    row is summed by one thread in the order of its entries, so the number of threads does not show."""
+    if index.numel() == 0 or dense.size(1) == 0:
+        return dense.new_zeros(indptr.numel() - 1, dense.size(1))
+    return F.embedding_bag(
+        index,
+        dense.detach().contiguous(),
+        indptr.to(index.dtype),
+        mode="sum",
+        per_sample_weights=value.detach().contiguous(),
+        include_last_offset=True,
+    )

@@ -1,0 +1,51 @@
+"""How the CPU kernels are compiled, and how many threads they take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numba
+import numpy as np
+import torch
+from torch import Tensor
+
+# Sums may be reordered and multiply-adds fused, but NaN and infinity keep their meaning.
+RELAXED = {"contract", "reassoc", "nsz"}
+# Every element is computed by the same operations in the same order, wherever it stands in a vector.
+FUSED = {"contract"}
+
+# Below this many multiply-adds starting threads costs more than they save.
+SERIAL_WORK = 400_000
+
+
+def compiled(fastmath: set[str], parallel: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Compile a function over numpy arrays. It may only call compiled functions of its own file: the cache on disk
+    does not notice changes in other files."""
+    decorate: Callable[[Callable[..., Any]], Callable[..., Any]] = numba.njit(
+        cache=True, nogil=True, parallel=parallel, fastmath=fastmath, error_model="numpy"
+    )
+    return decorate
+
+
+def num_threads(work: int) -> int:
+    """Threads for a problem of that many multiply-adds: PyTorch's setting, or 1 if the problem is small."""
+    return 1 if work < SERIAL_WORK else min(torch.get_num_threads(), numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
+
+
+@contextmanager
+def use_threads(threads: int) -> Iterator[None]:
+    """Let parallel kernels of this Python thread use that many threads, for the time of the block."""
+    before = numba.get_num_threads()
+    numba.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
+
+
+def view(tensor: Tensor) -> np.ndarray[Any, Any]:
+    """The tensor as a numpy array on the same memory (copied only if it is not contiguous)."""
+    array: np.ndarray[Any, Any] = tensor.detach().contiguous().numpy()
+    return array

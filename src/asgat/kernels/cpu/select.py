@@ -1,0 +1,184 @@
+"""CPU kernels of :func:`asgat.kernels.select_top`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numba import prange
+from torch import Tensor
+
+from asgat.kernels.cpu.jit import FUSED, compiled, num_threads, use_threads, view
+
+Array = np.ndarray[Any, Any]
+
+CHUNK = 256  # entries scored at once: their values, orders × 256, stay in the first-level cache
+GROUP = 32  # scores compared with the k-th best in one vector test
+FULL, HALF, BRAIN = 0, 1, 2  # how a value is stored: as it is, or as the 16 bits of a float16 or a bfloat16
+
+
+def select_top(
+    value: Tensor,
+    indptr: Tensor,
+    order: Tensor,
+    widths: Sequence[int],
+    counts: Sequence[int],
+    coefficients: Tensor,
+    k: int,
+) -> tuple[Tensor, Tensor]:
+    """Rows are taken as they come; the buckets are for CUDA."""
+    heads, rows = coefficients.size(0), indptr.numel() - 1
+    position = torch.full((heads, rows, k), -1, dtype=torch.int64)
+    score = coefficients.new_full((heads, rows, k), -torch.inf)
+    bounds = view(indptr)
+    arguments = *_bits(value), bounds, view(coefficients), position.numpy(), score.numpy()
+    threads = num_threads(value.numel() * heads)
+    if threads == 1:
+        _select_rows(*arguments, 0, rows)
+    else:
+        # Blocks of about equally many entries, more than threads: rows of equal length differ in insertions.
+        ends = np.searchsorted(bounds, np.linspace(0, bounds[-1], 4 * threads + 1)[1:-1])
+        with use_threads(threads):
+            _select_blocks(*arguments, np.concatenate([[0], ends, [rows]]))
+    return score, position
+
+
+def select_top_grad(value: Tensor, position: Tensor, grad: Tensor) -> Tensor:
+    heads, rows, _ = position.shape
+    orders = value.size(1)
+    # As many partial sums as the rows ask for, not as there are threads: the sum must not depend on those.
+    blocks = max(1, min(64, rows // 64))
+    partial = grad.new_zeros(blocks, heads, orders)
+    arguments = *_bits(value), view(position), view(grad), partial.numpy()
+    threads = num_threads(grad.numel() * orders)
+    if threads == 1:
+        _grad_serial(*arguments)
+    else:
+        with use_threads(threads):
+            _grad_parallel(*arguments)
+    return partial.sum(dim=0)
+
+
+def _bits(value: Tensor) -> tuple[Array, int]:
+    """Numba knows no 16-bit floats, so those go in as integers."""
+    if value.dtype in (torch.float16, torch.bfloat16):
+        half = HALF if value.dtype == torch.float16 else BRAIN
+        return view(value.view(torch.int16)), half
+    return view(value), FULL
+
+
+@compiled(FUSED)
+def _decode(stored: Any, half: int) -> Any:
+    """One stored value as a float."""
+    if half == FULL:
+        return np.float64(stored)
+    word = np.uint32(np.uint16(stored))
+    if half == BRAIN:
+        return np.float64(np.uint32(word << np.uint32(16)).view(np.float32))
+    # Exponent and mantissa move into place, and the product mends the exponent's offset, denormals included.
+    magnitude = np.uint32((word & np.uint32(0x7FFF)) << np.uint32(13)).view(np.float32)
+    if magnitude >= np.float32(2.0**-96):  # what infinity and NaN have become
+        magnitude = np.float32(np.inf)
+    sign = np.float32(-1.0) if word & np.uint32(0x8000) else np.float32(1.0)
+    return np.float64(sign * magnitude * np.float32(2.0**112))
+
+
+@compiled(FUSED)
+def _score(values: Array, size: int, coefficients: Array, head: int, score: Array) -> None:
+    """Four orders in one pass over the entries, so that the scores are read and written less often."""
+    orders = coefficients.shape[1]
+    for i in range(size):
+        score[i] = coefficients[head, 0] * values[0, i]
+    p = 1
+    while p + 4 <= orders:
+        c0, c1 = coefficients[head, p], coefficients[head, p + 1]
+        c2, c3 = coefficients[head, p + 2], coefficients[head, p + 3]
+        for i in range(size):
+            low = c0 * values[p, i] + c1 * values[p + 1, i]
+            score[i] += low + (c2 * values[p + 2, i] + c3 * values[p + 3, i])
+        p += 4
+    while p < orders:
+        c0 = coefficients[head, p]
+        for i in range(size):
+            score[i] += c0 * values[p, i]
+        p += 1
+
+
+@compiled(FUSED)
+def _insert(score: Array, size: int, begin: int, best_position: Array, best: Array) -> None:
+    """Merge new scores into a row's best, largest first. Only a larger score displaces one: ties keep the lower
+    position, and NaN is never taken."""
+    k = best.shape[0]
+    for group in range(0, size, GROUP):
+        least = best[k - 1]
+        found = 0
+        for i in range(group, min(group + GROUP, size)):
+            found += score[i] > least
+        if found == 0:
+            continue
+        for i in range(group, min(group + GROUP, size)):
+            new = score[i]
+            if new > best[k - 1]:
+                j = k - 1
+                while j > 0 and new > best[j - 1]:
+                    best[j] = best[j - 1]
+                    best_position[j] = best_position[j - 1]
+                    j -= 1
+                best[j] = new
+                best_position[j] = begin + i
+
+
+@compiled(FUSED)
+def _select_rows(
+    stored: Array, half: int, indptr: Array, coefficients: Array, position: Array, score: Array, start: int, stop: int
+) -> None:
+    heads, orders = coefficients.shape
+    values = np.empty((orders, CHUNK), coefficients.dtype)
+    scores = np.empty(CHUNK, coefficients.dtype)
+    for row in range(start, stop):
+        for begin in range(indptr[row], indptr[row + 1], CHUNK):
+            size = min(CHUNK, indptr[row + 1] - begin)
+            for i in range(size):
+                for p in range(orders):
+                    values[p, i] = _decode(stored[begin + i, p], half)
+            for head in range(heads):
+                _score(values, size, coefficients, head, scores)
+                _insert(scores, size, begin, position[head, row], score[head, row])
+
+
+@compiled(FUSED, parallel=True)
+def _select_blocks(
+    stored: Array, half: int, indptr: Array, coefficients: Array, position: Array, score: Array, bounds: Array
+) -> None:
+    for block in prange(bounds.shape[0] - 1):
+        _select_rows(stored, half, indptr, coefficients, position, score, bounds[block], bounds[block + 1])
+
+
+@compiled(FUSED)
+def _grad_block(stored: Array, half: int, position: Array, grad: Array, partial: Array, start: int, stop: int) -> None:
+    heads, _, k = position.shape
+    for head in range(heads):
+        for row in range(start, stop):
+            for j in range(k):
+                entry = position[head, row, j]
+                if entry >= 0:
+                    for p in range(partial.shape[1]):
+                        partial[head, p] += grad[head, row, j] * _decode(stored[entry, p], half)
+
+
+@compiled(FUSED)
+def _grad_serial(stored: Array, half: int, position: Array, grad: Array, partial: Array) -> None:
+    rows, blocks = position.shape[1], partial.shape[0]
+    for block in range(blocks):
+        start, stop = rows * block // blocks, rows * (block + 1) // blocks
+        _grad_block(stored, half, position, grad, partial[block], start, stop)
+
+
+@compiled(FUSED, parallel=True)
+def _grad_parallel(stored: Array, half: int, position: Array, grad: Array, partial: Array) -> None:
+    rows, blocks = position.shape[1], partial.shape[0]
+    for block in prange(blocks):
+        start, stop = rows * block // blocks, rows * (block + 1) // blocks
+        _grad_block(stored, half, position, grad, partial[block], start, stop)

@@ -1,0 +1,148 @@
+"""CUDA kernels of :func:`asgat.kernels.gather_sum`."""
+
+from __future__ import annotations
+
+import torch
+import triton  # type: ignore[import-not-found,import-untyped,unused-ignore]
+import triton.language as tl  # type: ignore[import-not-found,import-untyped,unused-ignore]
+from torch import Tensor
+
+from asgat.kernels.cuda.csr_matmul import csr_matmul
+
+
+def gather_sum(x: Tensor, index: Tensor, weight: Tensor) -> Tensor:
+    out = x.new_empty(index.size(0), x.size(1))
+    if out.numel() == 0 or index.numel() == 0:
+        return out.zero_()
+    rows, block, grid = _tiles(*out.shape)
+    with torch.cuda.device(x.get_device()):
+        _gather_kernel[grid](
+            x.contiguous(), index.contiguous(), weight.contiguous(), out, x.size(0), *out.shape,
+            WIDTH=index.size(1), ROWS=rows, BLOCK=block,
+        )  # fmt: skip
+    return out
+
+
+def gather_sum_grad_x(grad: Tensor, index: Tensor, weight: Tensor, size: int) -> Tensor:
+    if torch.are_deterministic_algorithms_enabled():
+        return _grad_x_in_order(grad, index, weight, size)
+    out = grad.new_zeros(size, grad.size(1))
+    if out.numel() == 0 or index.numel() == 0:
+        return out
+    rows, block, grid = _tiles(*grad.shape)
+    with torch.cuda.device(grad.get_device()):
+        _scatter_kernel[grid](
+            grad.contiguous(), index.contiguous(), weight.contiguous(), out, size, *grad.shape,
+            WIDTH=index.size(1), ROWS=rows, BLOCK=block,
+        )  # fmt: skip
+    return out
+
+
+def gather_sum_grad_weight(grad: Tensor, x: Tensor, index: Tensor) -> Tensor:
+    out = x.new_empty(index.shape)
+    if x.numel() == 0 or index.numel() == 0:
+        return out.zero_()
+    rows, block, grid = _tiles(*grad.shape)
+    with torch.cuda.device(grad.get_device()):
+        _dot_kernel[grid[:1]](
+            grad.contiguous(), x.contiguous(), index.contiguous(), out, x.size(0), *grad.shape,
+            WIDTH=index.size(1), ROWS=rows, BLOCK=block,
+        )  # fmt: skip
+    return out
+
+
+def _grad_x_in_order(grad: Tensor, index: Tensor, weight: Tensor, size: int) -> Tensor:
+    """Sort the entries by target and let each target sum its own: a fixed order, at the price of the sort."""
+    target, order = index.reshape(-1).sort(stable=True)
+    indptr = torch.searchsorted(target, torch.arange(size + 1, device=index.device, dtype=index.dtype))
+    return csr_matmul(indptr, order // max(1, index.size(1)), weight.reshape(-1)[order], grad)
+
+
+def _tiles(rows: int, features: int) -> tuple[int, int, tuple[int, int]]:
+    """Rows and features a program works on, about 1024 numbers together, and the grid of programs."""
+    block = min(256, max(16, triton.next_power_of_2(features)))
+    at_once = 1024 // block
+    return at_once, block, (triton.cdiv(rows, at_once), triton.cdiv(features, block))
+
+
+@triton.jit  # type: ignore[untyped-decorator,unused-ignore]
+def _gather_kernel(
+    x: tl.tensor,
+    index: tl.tensor,
+    weight: tl.tensor,
+    out: tl.tensor,
+    size: tl.tensor,
+    rows: tl.tensor,
+    features: tl.tensor,
+    WIDTH: tl.constexpr,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+) -> None:
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    feature = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    in_features = feature < features
+    total = tl.zeros([ROWS, BLOCK], dtype=out.dtype.element_ty)
+    for j in range(WIDTH):
+        source = tl.load(index + row * WIDTH + j, mask=row < rows, other=-1).to(tl.int64)
+        scale = tl.load(weight + row * WIDTH + j, mask=row < rows, other=0.0)
+        used = (scale != 0.0) & (source >= 0) & (source < size)
+        place = x + source[:, None] * features + feature[None, :]
+        total += scale[:, None] * tl.load(place, mask=used[:, None] & in_features[None, :], other=0.0)
+    to = out + row[:, None] * features + feature[None, :]
+    tl.store(to, total, mask=(row < rows)[:, None] & in_features[None, :])
+
+
+@triton.jit  # type: ignore[untyped-decorator,unused-ignore]
+def _scatter_kernel(
+    grad: tl.tensor,
+    index: tl.tensor,
+    weight: tl.tensor,
+    out: tl.tensor,
+    size: tl.tensor,
+    rows: tl.tensor,
+    features: tl.tensor,
+    WIDTH: tl.constexpr,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+) -> None:
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    feature = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    in_features = feature < features
+    held = tl.load(
+        grad + row[:, None] * features + feature[None, :],
+        mask=(row < rows)[:, None] & in_features[None, :],
+        other=0.0,
+    )
+    for j in range(WIDTH):
+        target = tl.load(index + row * WIDTH + j, mask=row < rows, other=-1).to(tl.int64)
+        scale = tl.load(weight + row * WIDTH + j, mask=row < rows, other=0.0)
+        used = (scale != 0.0) & (target >= 0) & (target < size)
+        to = out + target[:, None] * features + feature[None, :]
+        tl.atomic_add(to, scale[:, None] * held, mask=used[:, None] & in_features[None, :], sem="relaxed")
+
+
+@triton.jit  # type: ignore[untyped-decorator,unused-ignore]
+def _dot_kernel(
+    grad: tl.tensor,
+    x: tl.tensor,
+    index: tl.tensor,
+    out: tl.tensor,
+    size: tl.tensor,
+    rows: tl.tensor,
+    features: tl.tensor,
+    WIDTH: tl.constexpr,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+) -> None:
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    for j in range(WIDTH):
+        source = tl.load(index + row * WIDTH + j, mask=row < rows, other=-1).to(tl.int64)
+        used = (source >= 0) & (source < size)
+        total = tl.zeros([ROWS], dtype=out.dtype.element_ty)
+        for start in range(0, features, BLOCK):
+            feature = start + tl.arange(0, BLOCK)
+            mask = used[:, None] & (feature < features)[None, :]
+            held = tl.load(grad + row[:, None] * features + feature[None, :], mask=mask, other=0.0)
+            gathered = tl.load(x + source[:, None] * features + feature[None, :], mask=mask, other=0.0)
+            total += tl.sum(held * gathered, axis=1)
+        tl.store(out + row * WIDTH + j, total, mask=row < rows)

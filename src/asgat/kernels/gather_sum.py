@@ -1,0 +1,96 @@
+"""Weighted sums of gathered rows, in one pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from asgat.errors import AsgatError
+from asgat.kernels.backend import compute_dtype, kernels
+
+
+def gather_sum(x: Tensor, index: Tensor, weight: Tensor) -> Tensor:
+    r"""Every output row is a weighted sum of a few rows of ``x``:
+
+    .. math:: out_b = \sum_{j} weight_{bj} \, x_{index_{bj}}
+
+    with gradients to ``x`` and ``weight``. Entries of weight 0 cost nothing forward. Computed in float32, or in
+    float64 if either input is; half-precision inputs are promoted.
+
+    Cost: O(B · K · F) time forward and in each of the two gradients; memory beside the outputs is O(B · K + M) for
+    the gradient to ``x``, nothing otherwise. On CPU, and on CUDA under ``torch.use_deterministic_algorithms``, every
+    sum has a fixed order; on CUDA the gradient to ``x`` otherwise adds atomically.
+
+    Args:
+        x: rows to gather, [M, F].
+        index: which rows, [B, K], int64 or int32, within 0..M-1 (checked on CPU; on CUDA others are left out).
+        weight: their weights, [B, K].
+
+    Shapes:
+        - **output**: [B, F]
+
+    Example:
+        >>> x = torch.tensor([[1.0, 2.0], [10.0, 20.0]])
+        >>> gather_sum(x, torch.tensor([[0, 1], [1, 1]]), torch.tensor([[1.0, 0.5], [1.0, 0.0]]))
+        tensor([[ 6., 12.],
+                [10., 20.]])
+    """
+    if x.dim() != 2 or index.dim() != 2 or index.shape != weight.shape:
+        raise AsgatError(
+            f"gather_sum needs x [M, F] and index and weight of one shape [B, K], but x is {list(x.shape)}, "
+            f"index {list(index.shape)} and weight {list(weight.shape)}."
+        )
+    dtype = compute_dtype(x, weight)
+    out: Tensor = _gather_sum(x.to(dtype), index, weight.to(dtype))
+    return out
+
+
+@torch.library.custom_op("asgat::gather_sum", mutates_args=())
+def _gather_sum(x: Tensor, index: Tensor, weight: Tensor) -> Tensor:
+    out: Tensor = kernels("gather_sum", x).gather_sum(x, index, weight)
+    return out
+
+
+@torch.library.custom_op("asgat::gather_sum_grad_x", mutates_args=())
+def _gather_sum_grad_x(grad: Tensor, index: Tensor, weight: Tensor, size: int) -> Tensor:
+    out: Tensor = kernels("gather_sum", grad).gather_sum_grad_x(grad, index, weight, size)
+    return out
+
+
+@torch.library.custom_op("asgat::gather_sum_grad_weight", mutates_args=())
+def _gather_sum_grad_weight(grad: Tensor, x: Tensor, index: Tensor) -> Tensor:
+    out: Tensor = kernels("gather_sum", grad).gather_sum_grad_weight(grad, x, index)
+    return out
+
+
+@_gather_sum.register_fake
+def _(x: Tensor, index: Tensor, weight: Tensor) -> Tensor:
+    return x.new_empty(index.size(0), x.size(1))
+
+
+@_gather_sum_grad_x.register_fake
+def _(grad: Tensor, index: Tensor, weight: Tensor, size: int) -> Tensor:
+    return grad.new_empty(size, grad.size(1))
+
+
+@_gather_sum_grad_weight.register_fake
+def _(grad: Tensor, x: Tensor, index: Tensor) -> Tensor:
+    return x.new_empty(index.shape)
+
+
+def _setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor) -> None:
+    x, index, weight = inputs
+    ctx.save_for_backward(x if ctx.needs_input_grad[2] else None, index, weight)
+    ctx.size = x.size(0)
+
+
+def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, None, Tensor | None]:
+    x, index, weight = ctx.saved_tensors
+    grad_x = _gather_sum_grad_x(grad, index, weight, ctx.size) if ctx.needs_input_grad[0] else None
+    grad_weight = _gather_sum_grad_weight(grad, x, index) if ctx.needs_input_grad[2] else None
+    return grad_x, None, grad_weight
+
+
+_gather_sum.register_autograd(_backward, setup_context=_setup_context)

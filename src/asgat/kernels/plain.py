@@ -1,0 +1,91 @@
+"""The same operators in plain PyTorch, for devices without compiled kernels: slower, and more memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+AT_ONCE = 1 << 24  # scores held at a time
+
+
+def gather_sum(x: Tensor, index: Tensor, weight: Tensor) -> Tensor:
+    out = x.new_zeros(index.size(0), x.size(1))
+    for j in range(index.size(1)):
+        out.addcmul_(x.index_select(0, index[:, j]), weight[:, j, None])
+    return out
+
+
+def gather_sum_grad_x(grad: Tensor, index: Tensor, weight: Tensor, size: int) -> Tensor:
+    out = grad.new_zeros(size, grad.size(1))
+    for j in range(index.size(1)):
+        out.index_add_(0, index[:, j], grad * weight[:, j, None])
+    return out
+
+
+def gather_sum_grad_weight(grad: Tensor, x: Tensor, index: Tensor) -> Tensor:
+    out = x.new_empty(index.shape)
+    for j in range(index.size(1)):
+        out[:, j] = (grad * x.index_select(0, index[:, j])).sum(dim=1)
+    return out
+
+
+def csr_matmul(indptr: Tensor, index: Tensor, value: Tensor, dense: Tensor) -> Tensor:
+    rows = indptr.numel() - 1
+    row = torch.repeat_interleave(torch.arange(rows, device=dense.device), indptr.diff(), output_size=index.numel())
+    return dense.new_zeros(rows, dense.size(1)).index_add_(0, row, dense.index_select(0, index) * value[:, None])
+
+
+def select_top(
+    value: Tensor,
+    indptr: Tensor,
+    order: Tensor,
+    widths: Sequence[int],
+    counts: Sequence[int],
+    coefficients: Tensor,
+    k: int,
+) -> tuple[Tensor, Tensor]:
+    shape = coefficients.size(0), indptr.numel() - 1, k
+    score = coefficients.new_full(shape, -torch.inf)
+    position = indptr.new_full(shape, -1)
+    done = 0
+    for width, count in zip(widths, counts, strict=True):
+        select_rows(value, indptr, order[done : done + count], width, coefficients, score, position)
+        done += count
+    return score, position
+
+
+def select_rows(
+    value: Tensor,
+    indptr: Tensor,
+    rows: Tensor,
+    width: int,
+    coefficients: Tensor,
+    score: Tensor,
+    position: Tensor,
+) -> None:
+    """Fill in the results of the given rows, none of them longer than ``width``."""
+    if value.size(0) == 0:
+        return
+    k = min(width, score.size(2))
+    for part in torch.split(rows, max(1, AT_ONCE // (width * max(coefficients.shape)))):
+        entry = indptr[part, None] + torch.arange(width, device=value.device)
+        held = value[entry.clamp_max(value.size(0) - 1)].to(coefficients.dtype)
+        scores = coefficients.new_zeros(coefficients.size(0), *entry.shape)
+        for p in range(coefficients.size(1)):  # a matrix product would run in half precision under autocast
+            scores.addcmul_(held[..., p], coefficients[:, p, None, None])
+        valid = (entry < indptr[part + 1, None]) & ~scores.isnan()
+        best, at = scores.where(valid, -torch.inf).sort(dim=2, descending=True, stable=True)
+        best, at = best[..., :k], at[..., :k]
+        score[:, part, :k] = best
+        position[:, part, :k] = (at + indptr[part, None]).where(best > -torch.inf, -1)
+
+
+def select_top_grad(value: Tensor, position: Tensor, grad: Tensor) -> Tensor:
+    heads = position.size(0)
+    if value.size(0) == 0 or position.numel() == 0:
+        return grad.new_zeros(heads, value.size(1))
+    kept = grad.where(position >= 0, 0).reshape(heads, -1, 1)
+    held = value[position.clamp_min(0).reshape(heads, -1)].to(grad.dtype)
+    return (held * kept).sum(dim=1)

@@ -1,0 +1,46 @@
+"""The devices the kernels are tested on, and what every operator must survive."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+CUDA = pytest.param(
+    "cuda",
+    marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
+)
+DEVICES = ["cpu", CUDA]
+
+
+def opcheck(operator: Any, *arguments: Any) -> None:
+    """Schema, fake tensors, autograd registration and tracing with dynamic shapes."""
+    torch.library.opcheck(operator, arguments)
+
+
+def same_for_any_threads(compute: Callable[[], tuple[Tensor, ...]]) -> None:
+    """Bitwise equal results with 1 and with 2 threads."""
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        alone = compute()
+        torch.set_num_threads(2)
+        together = compute()
+    finally:
+        torch.set_num_threads(before)
+    assert all(torch.equal(a, b) for a, b in zip(alone, together, strict=True))
+
+
+def captured(step: Callable[[], tuple[Tensor, ...]]) -> tuple[torch.cuda.CUDAGraph, tuple[Tensor, ...]]:
+    """A step captured as a CUDA graph, after the warm-up that compiles its kernels; replay it to fill its outputs."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(2):
+            step()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        outputs = step()
+    return graph, outputs

@@ -1,0 +1,65 @@
+"""The plain operators against the compiled ones: they serve where no compiler does."""
+
+import pytest
+import torch
+
+from asgat.kernels import RaggedRows, backend, gather_sum, plain, select_top
+from asgat.sparse_features import SparseFeatures
+
+
+@pytest.fixture
+def without_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backend, "_load", lambda operator, device: plain)
+
+
+def test_a_device_without_compiler_gets_the_plain_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backend, "find_spec", lambda name: None)
+    backend._load.cache_clear()
+    assert backend.kernels("select", torch.ones(1)) is plain
+    backend._load.cache_clear()
+
+
+def test_gather_sum(request: pytest.FixtureRequest) -> None:
+    x = torch.randn(6, 4, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(9, 3, dtype=torch.float64, requires_grad=True)
+    index = torch.randint(0, 6, (9, 3))
+    expected = gather_sum(x, index, weight)
+    request.getfixturevalue("without_compiler")
+    torch.testing.assert_close(gather_sum(x, index, weight), expected)
+    assert torch.autograd.gradcheck(gather_sum, (x, index, weight))
+
+
+def test_csr_matmul(request: pytest.FixtureRequest) -> None:
+    x = SparseFeatures.from_dense(torch.randn(5, 4).relu(), dtype=torch.float64)
+    dense = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
+    request.getfixturevalue("without_compiler")
+    torch.testing.assert_close(x.matmul(dense), x.to_dense() @ dense)
+    assert torch.autograd.gradcheck(x.matmul, dense)
+
+
+@pytest.mark.parametrize("at_once", [1, 1000, plain.AT_ONCE])
+def test_select_top(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    rows = RaggedRows(torch.tensor([0, 0, 3, 90, 500, 502]))
+    value = torch.randint(-3, 4, (502, 5)).double()
+    coefficients = torch.randint(-3, 4, (2, 5)).double().requires_grad_()
+    coefficients.data[1, 1] = torch.nan
+    expected_position, expected = select_top(value, rows, coefficients, 100)
+    expected_grad = torch.autograd.grad(expected[0, :, 1].sum(), coefficients)[0]
+    request.getfixturevalue("without_compiler")
+    monkeypatch.setattr(plain, "AT_ONCE", at_once)
+    position, score = select_top(value, rows, coefficients, 100)
+    assert torch.equal(position, expected_position)
+    assert torch.equal(score, expected)
+    grad = torch.autograd.grad(score[0, :, 1].sum(), coefficients)[0]
+    torch.testing.assert_close(grad, expected_grad)
+
+
+def test_nothing_to_select_from(request: pytest.FixtureRequest) -> None:
+    request.getfixturevalue("without_compiler")
+    rows = RaggedRows(torch.tensor([0, 0, 0]))
+    coefficients = torch.ones(2, 3, requires_grad=True)
+    position, score = select_top(torch.ones(0, 3), rows, coefficients, 2)
+    assert (position == -1).all()
+    score.sum().backward()
+    assert coefficients.grad is not None
+    assert coefficients.grad.eq(0).all()

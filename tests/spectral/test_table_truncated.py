@@ -1,0 +1,199 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.dense import hops
+from tests.strategies import ZOO, generic_graph, graphs
+
+import asgat.spectral.table_truncated as module
+from asgat.errors import AsgatError
+from asgat.graph import Graph
+from asgat.spectral.table_exact import exact_rows
+from asgat.spectral.table_truncated import _largest_but, build_truncated
+
+
+def shifted(graph: Graph, lambda_max: float = 2.0):
+    return sp.csr_array(graph.laplacian * (2.0 / lambda_max) - sp.eye_array(graph.num_nodes))
+
+
+def random_graph(num_nodes: int, degree: float, seed: int = 0) -> Graph:
+    rng = np.random.default_rng(seed)
+    return Graph.from_edges(rng.integers(0, num_nodes, (2, int(num_nodes * degree / 2))), num_nodes)
+
+
+def tree(branching: int, depth: int) -> Graph:
+    """Every node but the leaves has so many children."""
+    size = sum(branching**i for i in range(depth + 1))
+    child = np.arange(1, size)
+    return Graph.from_edges(np.stack([(child - 1) // branching, child]), size)
+
+
+def row(table, v):
+    entries = slice(int(table.indptr[v]), int(table.indptr[v + 1]))
+    return table.index[entries].long().numpy(), table.value[entries].numpy()
+
+
+def errors(table, x, order, rows):
+    """Stored minus true values, [entries, R + 1]."""
+    true = exact_rows(x, order, rows)
+    return np.concatenate([row(table, j)[1] - true[:, j, row(table, j)[0]].T for j in range(len(rows))])
+
+
+def assert_true_and_complete(graph, x, order):
+    n = graph.num_nodes
+    table = build_truncated(x, order, candidates=max(n, 1), keep=max(n, 1), dtype=torch.float64)
+    assert not table.exact
+    assert bool(table.complete.all())
+    distance = hops(graph)
+    true = exact_rows(x, order, np.arange(n))
+    for v in range(n):
+        index, value = row(table, v)
+        assert index.tolist() == np.flatnonzero((distance[v] >= 0) & (distance[v] <= order)).tolist()
+        np.testing.assert_allclose(value, true[:, v, index].T, atol=1e-12 * 3.0**order)
+
+
+@given(graphs(max_nodes=12), st.integers(1, 6), st.sampled_from([2.0, 1.7]))
+@settings(max_examples=50, derandomize=True, deadline=None)
+def test_with_room_for_all_nodes_values_are_true(graph, order, lambda_max):
+    assert_true_and_complete(graph, shifted(graph, lambda_max), order)
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_with_room_for_all_nodes_every_shape_is_true(name):
+    assert_true_and_complete(ZOO[name], shifted(ZOO[name]), 3)
+
+
+@given(graphs(max_nodes=14), st.integers(1, 5), st.integers(1, 4), st.integers(0, 4))
+@settings(max_examples=60, derandomize=True, deadline=None)
+def test_rows_are_well_formed_and_complete_ones_true(graph, order, candidates, more):
+    x = shifted(graph)
+    n = graph.num_nodes
+    keep = candidates + more
+    table = build_truncated(x, order, candidates, keep, dtype=torch.float64)
+    distance = hops(graph)
+    true = exact_rows(x, order, np.arange(n))
+    for v in range(n):
+        index, value = row(table, v)
+        reachable = np.flatnonzero((distance[v] >= 0) & (distance[v] <= order))
+        assert len(index) == min(candidates, len(reachable))
+        assert v in index
+        assert (np.diff(index) > 0).all()
+        assert np.isin(index, reachable).all()
+        assert bool(np.isfinite(value).all())
+        if keep >= n:
+            assert bool(table.complete[v]) == (len(reachable) <= candidates)
+        if table.complete[v]:
+            assert len(index) == len(reachable)
+            np.testing.assert_allclose(value, true[:, v, index].T, atol=1e-12)
+
+
+def test_orders_that_cannot_leave_the_neighbourhood_are_exact():
+    x = shifted(tree(3, 6))
+    keep = 1 + 3 + 9  # the root and two hops
+    table = build_truncated(x, 8, candidates=13, keep=keep, rows=[0], dtype=torch.float64)
+    index, value = row(table, 0)
+    assert index.tolist() == list(range(13))
+    distance = np.array([0] + [1] * 3 + [2] * 9)
+    wrong = np.abs(value - exact_rows(x, 8, [0])[:, 0, :13].T) > 1e-12
+    for d in range(3):
+        assert not wrong[distance == d, : 2 * 2 + 1 - d + 1].any()
+
+
+def test_chains_count_the_walks_that_leave_a_tree_by_two_hops():
+    x = shifted(tree(3, 6))
+    table = build_truncated(x, 9, candidates=13, keep=13, rows=[0], dtype=torch.float64)
+    _, value = row(table, 0)
+    true = exact_rows(x, 9, [0])[:, 0, :13].T
+    # Of the true tree four hops are there, so a walk that would show a difference has 10 - d steps.
+    np.testing.assert_allclose(value[0], true[0], atol=1e-12)
+    np.testing.assert_allclose(value[1:4, :9], true[1:4, :9], atol=1e-12)
+    np.testing.assert_allclose(value[4:, :8], true[4:, :8], atol=1e-12)
+    assert np.abs(value[4:, 8] - true[4:, 8]).min() > 1e-3
+
+
+def test_values_on_a_random_graph_are_close():
+    x = shifted(random_graph(3000, 6.0))
+    rows = np.arange(0, 3000, 100)
+    table = build_truncated(x, 8, rows=rows, dtype=torch.float64)
+    error = np.sqrt((errors(table, x, 8, rows) ** 2).mean(axis=0))
+    assert error[:4].max() < 1e-12
+    assert error.max() < 1e-2  # of values of about 0.1
+    assert np.abs(errors(table, x, 8, rows)).max() < 5e-2
+
+
+def test_more_room_means_smaller_errors():
+    x = shifted(random_graph(3000, 6.0))
+    rows = np.arange(0, 3000, 100)
+    sizes = [(errors(build_truncated(x, 6, 16, k, rows=rows), x, 6, rows) ** 2).sum() for k in (64, 256, 1024)]
+    assert sizes[0] > 2 * sizes[1] > 4 * sizes[2]
+
+
+@pytest.mark.parametrize("fanout", [1, 3, 8])
+def test_hubs_beyond_the_fanout_stay_in_bounds(monkeypatch, fanout):
+    monkeypatch.setattr(module, "FANOUT", fanout)
+    rng = np.random.default_rng(0)
+    spokes = np.stack([np.repeat([0, 1, 2], 59), np.tile(range(1, 60), 3)])
+    ends = np.concatenate([rng.integers(0, 60, (2, 90)), spokes], axis=1)
+    x = shifted(Graph.from_edges(ends, 60, rng.uniform(0.5, 2.0, ends.shape[1])))
+    table = build_truncated(x, 5, candidates=60, keep=60, dtype=torch.float64)
+    norm = np.abs(table.value.numpy()).max(axis=0)
+    assert norm.max() <= 1.0 + 1e-9  # still polynomials of a matrix with its spectrum in [-1, 1]
+    low = np.abs(errors(table, x, 5, np.arange(60))[:, :2])
+    assert low.max() <= np.abs(x.data).max()
+    assert not table.complete.all()
+
+
+def test_a_full_row_beside_a_hub_is_exact(monkeypatch):
+    monkeypatch.setattr(module, "FANOUT", 4)  # the hub of 20 is looked at from its leaves, whose rows are short
+    x = shifted(Graph.from_edges([[0] * 20, list(range(1, 21))], edge_weight=np.linspace(0.1, 2.0, 20)))
+    table = build_truncated(x, 4, candidates=5, keep=21, dtype=torch.float64, rows=[0])
+    assert 0 in table.index.tolist()
+    assert np.abs(errors(table, x, 4, np.array([0]))).max() < 1e-12
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=30), st.data())
+def test_largest_but(numbers, data):
+    skip = data.draw(st.integers(0, len(numbers) - 1))
+    assert _largest_but(skip, np.array(numbers, dtype=np.float64)) == sorted(numbers, reverse=True)[skip]
+
+
+def test_nearest_neighbours_come_first():
+    x = shifted(Graph.from_edges([[0] * 20, list(range(1, 21))], edge_weight=np.linspace(0.1, 2.0, 20)))
+    index, _ = row(build_truncated(x, 2, candidates=8, rows=[0]), 0)
+    strongest = np.argsort(-np.abs(x.toarray()[0]), kind="stable")[:4]
+    assert np.isin(strongest, index).all()
+
+
+def test_some_rows_are_the_rows_of_all_whatever_the_threads():
+    x = shifted(random_graph(500, 5.0))
+    threads, told = torch.get_num_threads(), []
+    try:
+        torch.set_num_threads(1)
+        whole = build_truncated(x, 5, 16, 64)
+        torch.set_num_threads(2)
+        again = build_truncated(x, 5, 16, 64, progress=lambda *where: told.append(where))
+        some = build_truncated(x, 5, 16, 64, rows=[400, 3])
+    finally:
+        torch.set_num_threads(threads)
+    assert torch.equal(whole.index, again.index)
+    assert torch.equal(whole.value, again.value)
+    assert told[-1] == (500, 500)
+    for j, v in enumerate([400, 3]):
+        assert row(some, j)[0].tolist() == row(whole, v)[0].tolist()
+        assert row(some, j)[1].tolist() == row(whole, v)[1].tolist()
+
+
+def test_what_is_left_out_is_not_known_and_takes_no_room():
+    table = build_truncated(shifted(generic_graph(0)), 3, 4, 8, dtype=torch.float16)
+    assert bool(table.above.isnan().all())
+    assert table.above.shape == table.below.shape == (14, 4)
+    assert table.nbytes < 14 * 4 * (4 + 4 * 2) + 14 * 8 + 200
+    assert table.value.dtype == torch.float16
+    assert not table.exact
+
+
+def test_refuses_a_neighbourhood_smaller_than_its_candidates():
+    with pytest.raises(AsgatError, match="keep must be at least candidates = 48, but is 16"):
+        build_truncated(shifted(ZOO["path"]), 2, keep=16)

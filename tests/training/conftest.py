@@ -1,0 +1,12 @@
+"""Models this small are slower on two threads than on one, and far slower on a busy machine."""
+
+import pytest
+import torch
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
