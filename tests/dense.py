@@ -123,9 +123,7 @@ def attention(score: Tensor, k: int | None, allowed: npt.NDArray[np.bool_]) -> T
 def tied_rows(score: Tensor, k: int | None, allowed: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """Rows [heads, N] in which rounding may decide who is attended to."""
     values = score.detach().numpy()
-    return np.array(
-        [[is_tied(row, k, allowed[v]) for v, row in enumerate(head)] for head in values], dtype=bool
-    )
+    return np.array([[is_tied(row, k, allowed[v]) for v, row in enumerate(head)] for head in values], dtype=bool)
 
 
 def filters(heads: int = 2) -> dict[str, SpectralFilter]:
@@ -148,6 +146,4 @@ def gradients(value: Tensor, module: torch.nn.Module, cotangent: Tensor) -> dict
     """Gradients of <value, cotangent> with respect to every parameter."""
     names, parameters = zip(*module.named_parameters(), strict=True)
     grads = torch.autograd.grad((value * cotangent).sum(), parameters, retain_graph=True, allow_unused=True)
-    return {
-        n: torch.zeros_like(p) if g is None else g for n, p, g in zip(names, parameters, grads, strict=True)
-    }
+    return {n: torch.zeros_like(p) if g is None else g for n, p, g in zip(names, parameters, grads, strict=True)}

@@ -49,9 +49,7 @@ def test_rows_are_a_softmax_of_the_k_best(graph, name, k, include):
     assert (full >= 0).all()
     assert (full[:, torch.from_numpy(~allowed)] == 0).all()
     kept = (full > 0).sum(-1)
-    assert torch.equal(
-        kept, torch.from_numpy(allowed.sum(-1)).clamp(max=k or graph.num_nodes).expand_as(kept)
-    )
+    assert torch.equal(kept, torch.from_numpy(allowed.sum(-1)).clamp(max=k or graph.num_nodes).expand_as(kept))
     expected = dense.attention(score, k, allowed)
     by_rank = [m.sort(-1).values for m in (full, expected)]
     torch.testing.assert_close(by_rank[0], by_rank[1], atol=1e-9, rtol=1e-9)

@@ -26,9 +26,7 @@ def adjacency_by_hand(edges, self_loops="keep"):
 
 
 def same(graph, other):
-    return graph.num_nodes == other.num_nodes and np.array_equal(
-        graph.adjacency.toarray(), other.adjacency.toarray()
-    )
+    return graph.num_nodes == other.num_nodes and np.array_equal(graph.adjacency.toarray(), other.adjacency.toarray())
 
 
 # -- construction ------------------------------------------------------------------------------------------
@@ -217,9 +215,7 @@ def test_the_laplacian_of_a_regular_bipartite_graph_reaches_two():
 def test_renaming_nodes_renames_everything(graph, random):
     order = np.array(random.sample(range(graph.num_nodes), graph.num_nodes))
     renamed = permuted(graph, order)
-    np.testing.assert_allclose(
-        renamed.laplacian.toarray(), graph.laplacian.toarray()[order][:, order], atol=1e-15
-    )
+    np.testing.assert_allclose(renamed.laplacian.toarray(), graph.laplacian.toarray()[order][:, order], atol=1e-15)
     np.testing.assert_allclose(renamed.degree, graph.degree[order])
     assert renamed.isolated.tolist() == graph.isolated[order].tolist()
     together = graph.components[:, None] == graph.components

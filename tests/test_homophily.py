@@ -58,9 +58,7 @@ def test_edge_and_adjusted_homophily(case):
     assert near(edge_homophily(graph, y), share)
     ends = [y[node] for edge in edges for node in edge]
     chance = sum((ends.count(c) / len(ends)) ** 2 for c in set(ends))
-    assert near(
-        adjusted_homophily(graph, y), (share - chance) / (1 - chance) if len(set(ends)) > 1 else math.nan
-    )
+    assert near(adjusted_homophily(graph, y), (share - chance) / (1 - chance) if len(set(ends)) > 1 else math.nan)
 
 
 @given(labelled_graphs())

@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from asgat.bench.cli import app as bench
+from asgat.cli_options import (
+    DataDir,
+    Device,
+    Fresh,
+    Json,
+    Protocol,
+    Runs,
+    Seed,
+    Settings,
+    check_device,
+    check_writable,
+    console,
+    errors,
+    parse_runs,
+    parse_settings,
+    write_json,
+)
 from asgat.errors import AsgatError
 
 app = typer.Typer(
@@ -24,15 +40,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-console = Console()
-errors = Console(stderr=True)
-
-DataDir = Annotated[
-    Path | None,
-    typer.Option(help="Folder with the benchmark files; else ASGAT_DATA_DIR, else a cache that is filled by download."),
-]
-Json = Annotated[Path | None, typer.Option("--json", help="Also write the numbers to this file.")]
-Protocol = Annotated[str | None, typer.Option(help="Splits: full, public or geom-gcn; the paper's by default.")]
+app.add_typer(bench, name="bench")
 
 
 def main() -> None:
@@ -78,7 +86,7 @@ def datasets(data_dir: DataDir = None, json: Json = None) -> None:
         beta = f"{row['beta']:.3f}"
         table.add_row(name, *figures, beta, " ".join(row["protocols"]))
     console.print(table)
-    console.print("entries: stored directed entries, two per edge and one per self-loop. ○: files not here; published figures.")
+    console.print("entries: stored directed ones, two per edge, one per self-loop. ○: files not here, published figures.")
     for row in rows:
         if row["note"]:
             console.print(f"{row['name']}: {row['note']}", highlight=False)
@@ -105,13 +113,6 @@ def models(name: Annotated[str | None, typer.Argument(help="A model: list its se
     console.print(table)
 
 
-Runs = Annotated[str, typer.Option("--splits", help="Runs, as in 0-9 or 0,3: split i, or seed + i where there is one.")]
-Seed = Annotated[int, typer.Option(help="Random seed.", min=0, max=2**32 - 1)]
-Settings = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; see `asgat models MODEL`.")
-]
-Device = Annotated[str, typer.Option(help="cpu or cuda.")]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Forget what the run directory holds.")]
 
 
 @app.command(
@@ -127,7 +128,7 @@ def train(
     protocol: Protocol = None,
     device: Device = "cpu",
     out: Annotated[
-        Path | None, typer.Option(help="Run directory; runs/DATASET-MODEL-seedN by default. Its finished runs are kept.")
+        Path | None, typer.Option(help="Run directory; runs/DATASET-MODEL-seedN by default. Its runs are kept.")
     ] = None,
     fresh: Fresh = False,
     data_dir: DataDir = None,
@@ -139,10 +140,11 @@ def train(
 
     get_info(dataset)  # a misspelt name is told before anything else is done
     job = Job(splits, seed, set_ or [], device, fresh)
+    check_writable(json)
     name = model or default_model(dataset)
     job.config(dataset, name)
     data = load_dataset(dataset, protocol, data_dir)
-    out = out or Path("runs") / f"{dataset}-{name}-seed{seed}"
+    out = out or Path("runs") / job.folder(dataset, name)
     result = job.run(data, name, out)
     console.print(result_table([result]))
     report_files(out, data)
@@ -168,13 +170,14 @@ def compare(
 
     get_info(dataset)
     job = Job(splits, seed, set_ or [], device, fresh)
+    check_writable(json)
     names = [name.strip() for name in models.split(",") if name.strip()]
     if not names:
         raise AsgatError("--models names no model; `asgat models` lists them.")
     for name in names:
         job.config(dataset, name)
     data = load_dataset(dataset, protocol, data_dir)
-    folders = {name: out / f"{dataset}-{name}-seed{seed}" for name in names}
+    folders = {name: out / job.folder(dataset, name) for name in names}
     results = [job.run(data, name, folders[name]) for name in names]
     console.print(result_table(results))
     for folder in folders.values():
@@ -212,49 +215,6 @@ def describe_datasets(data_dir: Path | None) -> list[dict[str, Any]]:
     return rows
 
 
-def check_device(name: str) -> Any:
-    import torch
-
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise AsgatError(f"Unknown device {name!r}; use cpu or cuda.") from None
-    if device.type not in ("cpu", "cuda"):
-        raise AsgatError(f"Unknown device {name!r}; use cpu or cuda.")
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise AsgatError(
-            f"{name} was asked for, but {torch.cuda.device_count()} CUDA devices are to be had here; use --device cpu."
-        )
-    return device
-
-
-def parse_runs(text: str) -> list[int]:
-    """Run numbers from text such as ``0-9`` or ``0,3,5-7``, each once."""
-    runs: set[int] = set()
-    for part in text.split(","):
-        numbers = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", part.strip())
-        if numbers is None:
-            raise AsgatError(f"--splits must be run numbers such as 0-9 or 0,3,5, not {text!r}.")
-        first, last = int(numbers[1]), int(numbers[2] or numbers[1])
-        if last < first:
-            raise AsgatError(f"--splits {text} names no run in {part.strip()}; ranges go upwards, as in 0-9.")
-        if last - first >= 10_000:
-            raise AsgatError(f"--splits {text} asks for more than ten thousand runs.")
-        runs.update(range(first, last + 1))
-    return sorted(runs)
-
-
-def parse_settings(pairs: list[str], config: Any) -> dict[str, Any]:
-    """Settings from ``key=value`` texts, typed as the model's configuration says."""
-    values = {}
-    for pair in pairs:
-        key, equals, text = pair.partition("=")
-        if not equals:
-            raise AsgatError(f"--set takes key=value, not {pair!r}.")
-        values[key.strip()] = config.parse(key.strip(), text.strip())
-    return values
-
-
 def result_table(results: list[dict[str, Any]]) -> Table:
     """One row a result: scores in percent, mean ± standard deviation over runs."""
     table = Table(title=f"Test scores on {results[0]['dataset']}, in percent", box=SIMPLE_HEAD)
@@ -263,7 +223,7 @@ def result_table(results: list[dict[str, Any]]) -> Table:
     auc = "roc_auc" in results[0]
     if auc:
         table.add_column("ROC-AUC", no_wrap=True)
-    for heading in ("val.", "runs", "restarts", "epochs", "ms/epoch"):
+    for heading in ("val.", "runs", "restarts", "epochs", "ms"):
         table.add_column(heading, justify="right")
     for result in results:
         scores = ["micro_f1", "macro_f1", *(["roc_auc"] if auc else [])]
@@ -302,6 +262,11 @@ class Job:
     def __init__(self, splits: str, seed: int, settings: list[str], device: str, fresh: bool) -> None:
         self.device, self.runs = check_device(device), parse_runs(splits)
         self.seed, self.settings, self.fresh = seed, settings, fresh
+        self.part = "" if self.runs == list(range(10)) else f"-runs{splits.replace(' ', '')}"
+
+    def folder(self, dataset: str, model: str) -> str:
+        """The name of the run directory, a different one for other runs."""
+        return f"{dataset}-{model}-seed{self.seed}{self.part}"
 
     def config(self, dataset: str, model: str) -> Any:
         from asgat.nn.registry import model_spec
@@ -347,10 +312,3 @@ class RunProgress:
         figures = f"{losses}  score {100 * epoch.val_score:.1f} %"
         number = f"{self.runs.index(run) + 1}/{len(self.runs)}"
         self.bar.update(self.task, completed=epoch.epoch, run=number, figures=figures)
-
-
-def write_json(path: Path | None, values: Any) -> None:
-    from asgat.training.checkpoint import to_json, write_atomic
-
-    if path is not None:
-        write_atomic(path, to_json(values))

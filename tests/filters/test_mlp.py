@@ -48,9 +48,7 @@ def test_every_head_starts_as_a_filter_of_its_own(activation, hidden):
     response = starts(4, activation, hidden)
     span = response.amax(1) - response.amin(1)
     flat = (span < 0.02).float().mean()
-    assert flat < 0.01 if activation == "tanh" else flat == 0, (
-        "no head is flat; a tanh may saturate now and then"
-    )
+    assert flat < 0.01 if activation == "tanh" else flat == 0, "no head is flat; a tanh may saturate now and then"
     assert span.median() > 0.3
     apart = [(response[..., i] - response[..., j]).abs().amax(1) for i in range(4) for j in range(i)]
     same = (torch.stack(apart) < 0.02).float().mean()

@@ -27,9 +27,7 @@ EDGES = torch.tensor([[0, 1, 2, 3, 0], [1, 2, 3, 0, 4]])
 
 
 def features(graph, size=3, seed=0):
-    return torch.randn(
-        graph.num_nodes, size, dtype=torch.float64, generator=torch.Generator().manual_seed(seed)
-    )
+    return torch.randn(graph.num_nodes, size, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
 def layer(operator="exact", seed=0, **arguments):
@@ -127,9 +125,7 @@ def test_chebyshev_attention_converges_to_exact_as_the_order_grows():
     graph = generic_graph(5, 20)
     weights = {}
     for operator, order in [("exact", 1), *(("chebyshev", r) for r in (2, 6, 20))]:
-        conv = layer(
-            operator, k=None, order=order, filter=partial(HeatFilter, scale=2.0), include_unreachable=True
-        )
+        conv = layer(operator, k=None, order=order, filter=partial(HeatFilter, scale=2.0), include_unreachable=True)
         weights[operator, order] = conv(features(graph), graph, return_attention_weights=True)[1].to_dense()
     errors = [(weights["chebyshev", r] - weights["exact", 1]).abs().max().item() for r in (2, 6, 20)]
     assert errors[0] > 10 * errors[1]
@@ -236,9 +232,7 @@ def test_cached_builds_the_operator_once():
 def test_a_cached_layer_says_so_when_sizes_do_not_fit():
     conv = layer(cached=True)
     conv(features(ZOO["generic"]), ZOO["generic"])
-    with pytest.raises(
-        AsgatError, match=r"x has 6 rows, but the graph \(kept from an earlier call.*\) has 14 nodes"
-    ):
+    with pytest.raises(AsgatError, match=r"x has 6 rows, but the graph \(kept from an earlier call.*\) has 14 nodes"):
         conv(features(ZOO["path"]), ZOO["path"])
 
 

@@ -60,9 +60,7 @@ def test_what_a_name_stands_for_cannot_be_changed(name, key):
 
 def test_some_names_stand_for_something():
     assert {name for name, _ in FIXED} == {"asgat-cheb", "asgat-exact", "asgat-heat"}
-    assert all(("root", False) in MODELS[name].fixed.items() for name, _ in FIXED), (
-        "the paper has no root term"
-    )
+    assert all(("root", False) in MODELS[name].fixed.items() for name, _ in FIXED), "the paper has no root term"
 
 
 def test_asgat_plus_starts_with_a_root_and_may_go_without():
@@ -126,9 +124,7 @@ def test_make_operator():
     torch.testing.assert_close(operator.to(dtype=torch.float64).dense(filter), expected, atol=1e-9, rtol=0)
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"), [("asgat-cheb", ASGAT), ("asgat-plus", ASGAT), ("mlp", MLP), ("gcn", GCN)]
-)
+@pytest.mark.parametrize(("name", "kind"), [("asgat-cheb", ASGAT), ("asgat-plus", ASGAT), ("mlp", MLP), ("gcn", GCN)])
 def test_settings_reach_the_model(name, kind):
     net: Any = model_spec(name).build(make_config(name, layers=3, hidden=7), 4, 2)
     assert type(net) is kind
@@ -136,9 +132,7 @@ def test_settings_reach_the_model(name, kind):
 
 
 def test_asgat_settings_reach_the_model():
-    config = make_config(
-        "asgat-plus", heads=3, out_heads=2, k=None, elu="last", dropout=0.25, include_unreachable=True
-    )
+    config = make_config("asgat-plus", heads=3, out_heads=2, k=None, elu="last", dropout=0.25, include_unreachable=True)
     net: Any = model_spec("asgat-plus").build(config, 4, 2)
     assert net.elu == "last"
     assert [conv.heads for conv in net.layers] == [3, 2]

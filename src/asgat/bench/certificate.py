@@ -30,7 +30,7 @@ def bench_certificate(
     epochs: int = 2000,
     progress: Callable[[str], None] | None = None,
 ) -> list[dict[str, Any]]:
-    """A row per data set: filters trained to early stopping on run 0, then every row of every layer and head judged."""
+    """A row per data set: filters trained to early stopping on run 0, then every row, layer and head judged."""
     rows = []
     say = progress or (lambda _: None)
     for name in names:

@@ -25,7 +25,7 @@ DENSE_LIMIT = 6000  # nodes beyond which the dense form is not timed
 
 
 class GAT(nn.Module):
-    """Two of PyG's ``GATConv``, as its users write them; with ``sparse``, the first product is done on the non-zeros."""
+    """Two of PyG's ``GATConv``, as its users write them; with ``sparse`` the first product skips the zeros."""
 
     def __init__(self, in_channels: int, config: ASGATConfig, out_channels: int, sparse: bool = False) -> None:
         super().__init__()

@@ -40,7 +40,7 @@ def bench_scale(
 
 
 def exponent(rows: list[dict[str, Any]], key: str) -> float | None:
-    """The power of the number of nodes by which a figure grows, least squares over the sizes within 10 of the largest."""
+    """The power of N by which a figure grows: least squares over the sizes within a factor 10 of the largest."""
     largest = max(row["nodes"] for row in rows)
     points = [(math.log(row["nodes"]), math.log(row[key])) for row in rows if row["nodes"] * 10 >= largest]
     if len(points) < 2:

@@ -43,10 +43,8 @@ def load_planetoid(name: str, protocol: str, files: Mapping[str, RawFile]) -> Da
     part = {key: files[_file(name, key)] for key in _PARTS}
     ends, num_nodes = unpickle_neighbours(part["graph"])
     x, y, test, num_classes = _nodes(part, num_nodes)
-    if protocol == "geom-gcn":
-        splits = read_splits(name, files, y)
-    else:
-        splits = (_fixed_split(protocol, part["y"], y, test),)
+    published = protocol == "geom-gcn"
+    splits = read_splits(name, files, y) if published else (_fixed_split(protocol, part["y"], y, test),)
     with part["graph"].guard():
         graph = Graph.from_edges(ends, num_nodes)
     with part["allx"].guard():

@@ -21,7 +21,8 @@ class MLPFilter(SpectralFilter):
     Each hidden layer is a linear map and a ReLU. The input is centred, :math:`\lambda - 1`, so that the kinks of the
     first layer fall inside the spectrum, and weights start with variance-preserving scale, so that every head starts
     with a slope of its own, low-pass or high-pass. An output ReLU (the authors' program has one) can die and leave a
-    head without gradient: it is off by default, and where it is asked for the responses start positive on the whole spectrum.
+    head without gradient: it is off by default, and where it is asked for the
+    responses start positive on the whole spectrum.
 
     Args:
         heads: number of responses.

@@ -97,7 +97,7 @@ def train(
             continue
         if best is None or result.val_score > best.val_score:
             best = result
-        if best.val_score > hopeless:
+        if best.val_score > hopeless or best.val_score == 1.0:
             break
     if best is None:
         assert diverged is not None
