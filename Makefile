@@ -13,7 +13,7 @@ BIN := .venv/bin
 setup: .venv/installed
 
 demo: setup  ## ASGAT, GCN and MLP side by side on the embedded heterophilic graph
-	$(BIN)/python -m asgat compare csbm --models asgat-cheb,gcn,mlp --splits 0-2
+	$(BIN)/python -m asgat compare csbm --models asgat-cheb,gcn,mlp --splits 0-2 --out runs/demo
 
 lint: setup
 	$(BIN)/ruff check .
@@ -26,8 +26,9 @@ test: lint  ## everything but the slow real-data trainings
 test-slow: setup  ## trains on the benchmark files in ASGAT_DATA_DIR
 	$(BIN)/python -m pytest -m slow
 
-bench: setup  ## time of one epoch against the graph's size and form
-	$(BIN)/python benchmarks/epoch.py
+bench: setup  ## time of one epoch against PyG's GAT, and growth with the graph
+	$(BIN)/python -m asgat bench epoch
+	$(BIN)/python -m asgat bench scale
 
 system-extras:  ## optional system packages that some tests use where they are found
 	@echo "nothing to install yet"

@@ -51,8 +51,12 @@ STARTS: dict[str, list[dict[str, Any]]] = {  # published or known settings, trie
         dict(lr=0.01, weight_decay=5e-4, dropout=0.6, hidden=32, heads=8, k=13, order=10, elu="hidden"),
     ],
     "citeseer": [
-        dict(lr=0.005, weight_decay=8e-4, dropout=0.2, hidden=512, heads=9, k=11, order=14, elu="last", self_loops="add"),
-        dict(lr=0.01, weight_decay=5e-4, dropout=0.6, hidden=64, heads=8, k=11, order=10, elu="hidden", self_loops="add"),
+        dict(
+            lr=0.005, weight_decay=8e-4, dropout=0.2, hidden=512, heads=9, k=11, order=14, elu="last", self_loops="add"
+        ),
+        dict(
+            lr=0.01, weight_decay=5e-4, dropout=0.6, hidden=64, heads=8, k=11, order=10, elu="hidden", self_loops="add"
+        ),
     ],
 }
 

@@ -86,7 +86,7 @@ def datasets(data_dir: DataDir = None, json: Json = None) -> None:
         beta = f"{row['beta']:.3f}"
         table.add_row(name, *figures, beta, " ".join(row["protocols"]))
     console.print(table)
-    console.print("entries: stored directed ones, two per edge, one per self-loop. ○: files not here, published figures.")
+    console.print("entries: stored directed ones, two per edge, one per self-loop. ○: files not here, as published.")
     for row in rows:
         if row["note"]:
             console.print(f"{row['name']}: {row['note']}", highlight=False)
@@ -111,8 +111,6 @@ def models(name: Annotated[str | None, typer.Argument(help="A model: list its se
         fixed = " (fixed)" if field.name in model_spec(name).fixed else ""
         table.add_row(field.name, f"{values[field.name]}{fixed}", field.metadata["help"])
     console.print(table)
-
-
 
 
 @app.command(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,15 +37,12 @@ def bench_certificate(
     for name in names:
         data = load_dataset(name, data_dir=data_dir)
         config = published_config(name, epochs=epochs)
-        spec = model_spec("asgat-cheb")
         say(f"{name}: building the table")
         inputs = make_inputs(data, "asgat-cheb", config, device)
         operator = inputs[1]
         assert isinstance(operator, TableOperator)
 
-        def build(config: Any = config, data: Any = data) -> torch.nn.Module:
-            return spec.build(config, data.num_features, data.num_classes)
-
+        build = partial(model_spec("asgat-cheb").build, config, data.num_features, data.num_classes)
         say(f"{name}: training")
         y = torch.from_numpy(data.y).to(device)
         outcome = train(build, inputs, y, data.splits[0], config, 0)
@@ -52,8 +50,9 @@ def bench_certificate(
         model.load_state_dict(outcome.state)
         assert isinstance(model, ASGAT)
         say(f"{name}: computing all scores")
-        rows.append({"dataset": name, "nodes": data.num_nodes, **judge(model, operator), "candidates": config.candidates,
-                     "cap": config.cap, "order": config.order, "dtype": config.storage, "k": config.k})  # fmt: skip
+        settings = {key: getattr(config, key) for key in ("candidates", "cap", "order", "k")}
+        figures = judge(model, operator)
+        rows.append({"dataset": name, "nodes": data.num_nodes, **figures, **settings, "dtype": config.storage})
     return rows
 
 

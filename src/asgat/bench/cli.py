@@ -63,9 +63,7 @@ def certificate(
     for row in rows:
         figures = [f"{row[key]:.1e}" for key in ("mean_bound", "max_bound", "mean_error", "max_error")]
         share = f"{100 * row['certified_share']:.1f}"
-        table.add_row(
-            row["dataset"], f"{row['candidates_per_node']:.0f}", share, *figures, str(row["violations"])
-        )
+        table.add_row(row["dataset"], f"{row['candidates_per_node']:.0f}", share, *figures, str(row["violations"]))
     console.print(table)
     write_json(json, {"rows": rows})
 

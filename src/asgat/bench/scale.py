@@ -52,6 +52,7 @@ def exponent(rows: list[dict[str, Any]], key: str) -> float | None:
 def measure(nodes: int, device_name: str) -> dict[str, Any]:
     """Builds the table of one block model, trains a few epochs and certifies a sample of rows."""
     from asgat.data import contextual_sbm
+    from asgat.nn import ASGAT
     from asgat.nn.registry import model_spec
     from asgat.training.runner import make_inputs
     from asgat.training.step import EagerEpochs, Step
@@ -73,6 +74,7 @@ def measure(nodes: int, device_name: str) -> dict[str, Any]:
         epochs.run(1)
         times.append(time.perf_counter() - started)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+    assert isinstance(model, ASGAT)
     certificate = model.certificates(inputs[1])[0]
     return {
         "nodes": nodes,

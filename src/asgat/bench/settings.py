@@ -15,9 +15,7 @@ PUBLISHED: dict[str, dict[str, Any]] = {
     "chameleon": dict(order=8, dropout=0.4, heads=12, hidden=88, lr=0.01, weight_decay=1e-3, k=6),
     "squirrel": dict(order=16, dropout=0.5, heads=8, hidden=256, lr=0.008, weight_decay=5e-5, k=6),
     "cora": dict(order=14, dropout=0.1, heads=1, hidden=32, lr=0.005, weight_decay=1e-4, k=15),
-    "citeseer": dict(
-        order=14, dropout=0.2, heads=9, hidden=512, lr=0.005, weight_decay=8e-4, k=11, self_loops="add"
-    ),
+    "citeseer": dict(order=14, dropout=0.2, heads=9, hidden=512, lr=0.005, weight_decay=8e-4, k=11, self_loops="add"),
     "pubmed": dict(order=15, dropout=0.1, heads=2, hidden=32, lr=0.01, weight_decay=1e-4, k=11),
 }
 

@@ -192,5 +192,3 @@ def operator_factory(operator: str | OperatorFactory, order: int) -> OperatorFac
         raise AsgatError(f"order must be at least 1, but is {order}.")
     factory: OperatorFactory = factories[operator]
     return factory
-
-

@@ -56,17 +56,20 @@ def make_filter(config: ASGATConfig) -> Callable[[int], SpectralFilter]:
     return filters[config.filter]
 
 
-def make_operator(graph: Graph, config: ASGATConfig, device: torch.device) -> SpectralOperator:
+def make_operator(
+    graph: Graph, config: ASGATConfig, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32
+) -> SpectralOperator:
     """The operator a configuration names, on a candidate table unless the graph is small or every pair is asked for."""
     if config.operator == "exact":
         if config.form == "table":
             raise AsgatError("The exact form scores all pairs; a table goes with operator = chebyshev.")
-        return ExactOperator(graph, device=device)
+        return ExactOperator(graph, dtype=dtype, device=device)
     polynomial: dict[str, Any] = {
         "order": config.order,
         "sampling_points": config.sampling_points,
         "lambda_max": config.lambda_max,
         "damping": config.damping,
+        "dtype": dtype,
         "device": device,
     }
     all_pairs = config.k is None or config.include_unreachable
@@ -99,8 +102,7 @@ def _build_asgat(config: ASGATConfig, in_channels: int, out_channels: int) -> nn
         elu=config.elu,
         root=config.root,
         filter=make_filter(config),
-        operator=config.operator,
-        order=config.order,
+        operator=partial(make_operator, config=config),
         include_unreachable=config.include_unreachable,
     )
 
