@@ -4,7 +4,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.kernels.devices import CUDA, DEVICES, captured, opcheck, same_for_any_threads
+from tests.kernels.devices import CUDA, DEVICES, EXAMPLES, captured, opcheck, same_for_any_threads
 from torch import Tensor
 
 from asgat.kernels import csr_matmul
@@ -34,7 +34,7 @@ def gradient(out: Tensor, dense: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("device", DEVICES)
 @given(n=st.integers(0, 9), m=st.integers(1, 9), f=st.integers(0, 9), density=st.sampled_from([0.0, 0.2, 1.0]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 def test_values_and_gradients_of_any_shape(device: str, n: int, m: int, f: int, density: float) -> None:
     parts, matrix, dense = problem(n, m, f, density, device=device)
     out = csr_matmul(*parts, dense)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.kernels.devices import CUDA, DEVICES, captured, opcheck, same_for_any_threads
+from tests.kernels.devices import CUDA, DEVICES, EXAMPLES, captured, opcheck, same_for_any_threads
 from torch import Tensor
 
 from asgat.errors import AsgatError
@@ -51,7 +51,7 @@ def gradient(score: Tensor, position: Tensor, coefficients: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("device", DEVICES)
 @given(lengths=LENGTHS, heads=st.integers(1, 5), orders=st.integers(1, 11), k=st.integers(1, 20))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 def test_positions_scores_and_gradients(device: str, lengths: list[int], heads: int, orders: int, k: int) -> None:
     value, rows, coefficients = problem(lengths, heads, orders, device=device)
     position, score = select_top(value, rows, coefficients, k)

@@ -7,9 +7,9 @@ best score left out is not computed; it is bounded by what the table knows of ea
 .. math:: \psi_{vu} \le B(v) = \sum_i \max(c_i \tau^+_i(v), c_i \tau^-_i(v)), \qquad u \notin C(v),
 
 so ε ≤ max(0, B − s) with s the worst score kept. Storage and arithmetic round: every computed score is within
-ρ(v) = Σ_i |c_i| (m_i(v) (r + (P + 3) 2⁻²⁴) + t) of the true one, m_i(v) being the largest stored magnitude of order i
-in the row, r the relative rounding unit of the storage and t its underflow. Two scores are compared, so the bound that
-is reported is max(B − s + ρ, 2ρ).
+ρ(v) = Σ_i (|c_i| (m_i(v) (r + (P + 3) 2⁻²⁴) + t) + f) of the true one, m_i(v) being the largest stored magnitude of
+order i in the row, r the relative rounding unit of the storage, t its underflow and f that of the scores. Two scores
+are compared, so the bound that is reported is max(B − s + ρ, 2ρ). Where scores may overflow it is infinite.
 
 Where the table is truncated nothing is known of what was left out. Then some rows are computed exactly, and the error
 of a row is measured: the kept scores' own error, or the excess of the best node left out over the worst score kept.
@@ -62,10 +62,17 @@ class SampledCertificate(Certificate):
     num_nodes: int
 
     @property
+    def complete(self) -> bool:
+        """Whether the sample is all there is, which leaves nothing to be confident of."""
+        return self.bound.size(1) >= self.num_nodes
+
+    @property
     def share(self) -> float:
         """Lower limit (Clopper-Pearson) of the share of rows, worst head counted, that are exact."""
         from scipy.stats import beta
 
+        if self.complete:
+            return float(self.exact.all(dim=0).double().mean()) if self.num_nodes else 1.0
         good, rows = int(self.exact.all(dim=0).sum()), self.exact.size(1)
         return float(beta.ppf(0.05, good, rows - good + 1)) if good else 0.0
 
@@ -74,15 +81,19 @@ class SampledCertificate(Certificate):
         """Upper limit of the mean error of all rows, worst head counted (one-sided t)."""
         from scipy.stats import t
 
+        if not self.num_nodes:
+            return 0.0
         error = self.bound.amax(dim=0).double()
+        if self.complete:
+            return float(error.mean())
         if error.numel() < 2:
-            return self.max_bound
+            return torch.inf
         return float(error.mean() + t.ppf(0.95, error.numel() - 1) * error.std() / error.numel() ** 0.5)
 
     @property
     def coverage(self) -> float:
         """Share of all rows whose error is, with 95 % confidence, at most ``max_bound``."""
-        return float(0.05 ** (1.0 / self.bound.size(1))) if self.bound.size(1) < self.num_nodes else 1.0
+        return 1.0 if self.complete else float(0.05 ** (1.0 / self.bound.size(1)))
 
 
 def certify(
@@ -110,13 +121,17 @@ def certify(
     """
     c = coefficients.detach().double()
     left_out = c.clamp(min=0) @ above.double().t() + c.clamp(max=0) @ below.double().t()  # Σ max(c τ⁺, c τ⁻)
-    noise = (rounding + (c.size(1) + 3) * 2.0**-24) * (c.abs() @ magnitude.double().t())
-    noise = noise + underflow * c.abs().sum(dim=1, keepdim=True)
+    range_of_scores = torch.finfo(worst_kept.dtype)
+    largest = c.abs() @ magnitude.double().t()
+    noise = (rounding + (c.size(1) + 3) * 2.0**-24) * largest
+    noise = noise + underflow * c.abs().sum(dim=1, keepdim=True) + c.size(1) * range_of_scores.tiny
     kept = worst_kept.detach().double()
     excess = torch.where(complete, -torch.inf, left_out - kept + noise)
+    bound = torch.maximum(excess.clamp(min=0), 2 * noise) + 2 * approximation
+    finite = largest < range_of_scores.max / 2  # of scores that overflow, or that are no numbers, nothing is known
     return Certificate(
-        bound=torch.maximum(excess.clamp(min=0), 2 * noise) + 2 * approximation,
-        exact=complete.expand_as(excess) | (excess < 0),
+        bound=bound.where(finite, torch.inf),
+        exact=(complete.expand_as(excess) | (excess < 0)) & finite,
     )
 
 

@@ -74,9 +74,7 @@ class TableOperator(ChebyshevOperator):
     def _use(self, table: CandidateTable) -> None:
         self.table = table.to(self.device)
         self._rows = RaggedRows(self.table.indptr)
-        owner = torch.arange(self.num_nodes, device=self.device).repeat_interleave(self.table.indptr.diff())
-        magnitude = torch.zeros(self.num_nodes, self.order + 1, dtype=torch.float32, device=self.device)
-        self._magnitude = magnitude.index_reduce_(0, owner, self.table.value.abs().float(), "amax")
+        self._magnitude = _largest_magnitudes(self.table) if table.exact else None
 
     def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Self:
         device, dtype = torch.device(device or self.device), dtype or self.dtype
@@ -118,7 +116,7 @@ class TableOperator(ChebyshevOperator):
         """
         coefficients = self.coefficients(filter).detach()
         table = self.table
-        if table.exact:
+        if self._magnitude is not None:
             worst = score.amin(dim=-1)
             return certify(
                 coefficients,
@@ -151,3 +149,12 @@ class TableOperator(ChebyshevOperator):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.table})"
+
+
+def _largest_magnitudes(table: CandidateTable) -> Tensor:
+    """The largest stored magnitude of every order in every row, [N, R + 1]; one order at a time, to copy little."""
+    owner = torch.arange(table.num_nodes, device=table.device).repeat_interleave(table.indptr.diff())
+    largest = torch.zeros(table.num_nodes, table.order + 1, dtype=torch.float32, device=table.device)
+    for i in range(table.order + 1):
+        largest[:, i].scatter_reduce_(0, owner, table.value[:, i].abs().float(), "amax")
+    return largest

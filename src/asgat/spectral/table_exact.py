@@ -283,7 +283,7 @@ def _rows_on_device(
     """The same by sparse products of one-hot columns, in blocks of rows that fit the working memory."""
     n = matrix.num_nodes
     x = _to_device(matrix, device)
-    size = max(1, _DEVICE_BYTES // max(1, n * (order + 8) * 8))
+    size = max(1, _DEVICE_BYTES // max(1, n * (order + 16) * 8))
     for start in range(0, len(rows), size):
         block = torch.from_numpy(rows[start : start + size]).to(device)
         basis = _device_rows(x, order, block)
@@ -291,7 +291,9 @@ def _rows_on_device(
         for plane in basis[1:]:
             chosen |= _largest(plane.abs(), candidates)
         chosen |= _device_neighbours(basis[1], block, cap)
-        reached = (basis != 0).any(dim=0)
+        reached = chosen.clone()
+        for plane in basis:
+            reached |= plane != 0
         row, index = chosen.nonzero(as_tuple=True)
         value = basis[:, row, index].t().contiguous().to(dtype)
         left_out = reached & ~chosen
@@ -340,7 +342,7 @@ def _device_neighbours(first: Tensor, rows: Tensor, cap: int) -> Tensor:
 
 def _to_device(matrix: SparseRows, device: torch.device) -> Tensor:
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        warnings.filterwarnings("ignore", message="Sparse (CSR tensor support is in beta|invariant checks)")
         return torch.sparse_csr_tensor(
             torch.from_numpy(matrix.indptr),
             torch.from_numpy(matrix.indices.astype(np.int64)),

@@ -12,9 +12,21 @@ from asgat.errors import AsgatError
 from asgat.spectral.candidates import CandidateTable, Progress, SparseRows, check_build, compiled, map_in_order
 
 Array = npt.NDArray[Any]
+Arrays = tuple[Array, ...]
 
 FANOUT = 256  # entries of a row that are looked at, the largest first; bounds the cost of a hub
 _BYTES_PER_TASK = 8 << 20
+
+RECORD = np.dtype(
+    [
+        ("start", np.int64),
+        ("degree", np.int64),  # stored entries, the diagonal one included
+        ("diagonal", np.float64),  # X_ww
+        ("square", np.float64),  # Σ_u X_wu², here and below over u ≠ w
+        ("middle", np.float64),  # Σ_u X_wu² X_uu
+        ("onward", np.float64),  # Σ_u X_wu² (Σ_z X_uz² − X_wu²)
+    ]
+)
 
 
 def build_truncated(
@@ -44,7 +56,7 @@ def build_truncated(
     ``below`` are NaN. A row is marked complete where S holds everything within R hops, and all of it is a candidate.
 
     O(keep · degree + R · keep) time per row, degrees above 256 counted as 256; O(keep · degree) memory per thread and
-    48 bytes per node beside the table. The same table whatever the number of threads.
+    48 bytes per node and 40 per entry of X beside the table. The same table whatever the number of threads.
 
     Args:
         shifted: X, symmetric, a scipy sparse array.
@@ -63,7 +75,7 @@ def build_truncated(
     candidates = min(candidates, keep)
     kernel = compiled(_neighbourhoods, HELPERS)
     indices, data = _largest_first(matrix, FANOUT)
-    outside = _outside(matrix)
+    record = _records(matrix)
     per_row = candidates * (order + 1) * 8
     size = max(1, min(4096, _BYTES_PER_TASK // per_row))
     tasks = [chosen[start : start + size] for start in range(0, len(chosen), size)]
@@ -73,7 +85,7 @@ def build_truncated(
         complete = np.zeros(len(nodes), dtype=bool)
         index = np.empty((len(nodes), candidates), dtype=np.int32)
         value = np.empty((len(nodes), candidates, order + 1))
-        kernel(matrix.indptr, indices, data, outside, nodes, keep, FANOUT, count, complete, index, value)
+        kernel(record, indices, data, nodes, keep, FANOUT, count, complete, index, value)
         kept = np.arange(candidates) < count[:, None]
         return count, complete, index[kept], value[kept]
 
@@ -109,28 +121,29 @@ def _largest_first(matrix: SparseRows, fanout: int) -> tuple[Array, Array]:
     return indices, data
 
 
-def _outside(matrix: SparseRows) -> npt.NDArray[np.float64]:
-    """Per node w: X_ww, Σ_u X_wu², Σ_u X_wu² X_uu and Σ_u X_wu² (Σ_z X_uz² − X_wu²), sums over other nodes; [N, 4]."""
+def _records(matrix: SparseRows) -> Array:
+    """What is read of a node, in one place: its row, and sums over its neighbours that tell what lies behind it."""
     n = matrix.num_nodes
-    row = np.repeat(np.arange(n), np.diff(matrix.indptr))
-    square = np.where(row == matrix.indices, 0.0, matrix.data**2)
-    result = np.zeros((n, 4))
+    row = np.repeat(np.arange(n, dtype=np.int32), np.diff(matrix.indptr))
     own = row == matrix.indices
-    result[row[own], 0] = matrix.data[own]
-    result[:, 1] = np.bincount(row, square, minlength=n)
-    result[:, 2] = np.bincount(row, square * result[matrix.indices, 0], minlength=n)
-    result[:, 3] = np.bincount(row, square * (result[matrix.indices, 1] - square), minlength=n)
-    return result
+    square = np.where(own, 0.0, matrix.data**2)
+    record = np.zeros(n, dtype=RECORD)
+    record["start"], record["degree"] = matrix.indptr[:-1], np.diff(matrix.indptr)
+    record["diagonal"][row[own]] = matrix.data[own]
+    record["square"] = np.bincount(row, square, minlength=n)
+    record["middle"] = np.bincount(row, square * record["diagonal"][matrix.indices], minlength=n)
+    square *= record["square"][matrix.indices] - square
+    record["onward"] = np.bincount(row, square, minlength=n)
+    return record
 
 
 # -- kernels: plain functions on arrays, compiled together ------------------------------------------------------------
 
 
 def _neighbourhoods(
-    indptr: Array,
+    record: Array,
     indices: Array,
     data: Array,
-    outside: Array,
     rows: Array,
     keep: int,
     fanout: int,
@@ -156,12 +169,14 @@ def _neighbourhoods(
     chain = np.empty((4, keep))
     best = np.empty(keep)
     key = np.empty(candidates, dtype=np.int64)
+    start, degree = np.empty(keep, dtype=np.int64), np.empty(keep, dtype=np.int64)
+    missing = np.empty(keep, dtype=np.int64)
+    near = np.empty(keep * fanout, dtype=np.int32)
+    graph, edges, spare = (record, indices, data), (first, end, weight), (start, degree, missing, near)
     for r in range(len(rows)):
-        n, neighbours, inner, full = _collect(
-            rows[r], indptr, indices, data, fanout, orders - 1, table, slot, node, mass
-        )
-        cut = _connect(n, inner, indptr, indices, data, outside, fanout, table, node, first, end, weight, behind)
-        _recurrence(n, first, end, weight, behind, term, chain)
+        n, neighbours, inner, full = _collect(rows[r], graph, fanout, orders - 1, table, slot, node, mass)
+        cut = _connect(n, inner, graph, fanout, table, node, edges, behind, spare)
+        _recurrence(n, edges, behind, term, chain)
         found, reached = _choose(n, neighbours, node, mass, term, best, key)
         for j in range(found):
             a = key[j] % keep
@@ -184,22 +199,14 @@ def _slot(table: Array, node: Array, w: Any) -> Any:
 
 
 def _collect(
-    v: int,
-    indptr: Array,
-    indices: Array,
-    data: Array,
-    fanout: int,
-    hops: int,
-    table: Array,
-    slot: Array,
-    node: Array,
-    mass: Array,
+    v: int, graph: Arrays, fanout: int, hops: int, table: Array, slot: Array, node: Array, mass: Array
 ) -> tuple[int, int, int, bool]:
     """The neighbourhood of v, hop by hop; of a hop those first that carry the largest mass of walks from v.
 
     Returns its size, v's neighbours in it (numbers 1, 2, …), how many are fewer than R hops away, and whether the
     room ran out.
     """
+    record, indices, data = graph
     node[0], mass[0] = v, 1.0
     slot[0] = _slot(table, node, v)
     table[slot[0]] = 0
@@ -208,7 +215,7 @@ def _collect(
         for offset in np.argsort(-mass[start:stop], kind="mergesort"):  # stable: the same order everywhere
             a = start + offset
             s = node[a]
-            for e in range(indptr[s], min(indptr[s + 1], indptr[s] + fanout)):
+            for e in range(record[s].start, record[s].start + min(record[s].degree, fanout)):
                 w = np.int64(indices[e])
                 h = _slot(table, node, w)
                 b = table[h]
@@ -229,57 +236,63 @@ def _collect(
 def _connect(
     n: int,
     inner: int,
-    indptr: Array,
-    indices: Array,
-    data: Array,
-    outside: Array,
+    graph: Arrays,
     fanout: int,
     table: Array,
     node: Array,
-    first: Array,
-    end: Array,
-    weight: Array,
+    edges: Arrays,
     behind: Array,
+    spare: Arrays,
 ) -> bool:
     """The edges inside the neighbourhood, each once, and per node its diagonal entry and the chain behind it.
 
     Edges ``first[a]`` to ``first[a + 1] - 1`` belong to node a. Returns whether a walk of R steps can leave.
     """
-    missing = np.empty(n, dtype=np.int64)
+    record, indices, data = graph
+    first, end, weight = edges
+    start, degree, missing, near = spare
+    # Far memory is read in loops that do little else, so that many reads are under way at once.
     for a in range(n):
-        s = node[a]
-        missing[a] = indptr[s + 1] - indptr[s] - (outside[s, 0] != 0.0)
-        behind[:, a] = outside[s]
-    edges = 0
+        far = record[node[a]]
+        start[a], degree[a] = far.start, far.degree
+        missing[a] = far.degree - (far.diagonal != 0.0)
+        behind[0, a], behind[1, a], behind[2, a], behind[3, a] = far.diagonal, far.square, far.middle, far.onward
+    read = 0
     for a in range(n):
-        first[a] = edges
+        for e in range(start[a], start[a] + min(degree[a], fanout)):
+            near[read] = indices[e]
+            read += 1
+    made = read = 0
+    for a in range(n):
+        first[a] = made
         s = node[a]
-        degree = indptr[s + 1] - indptr[s]
-        for e in range(indptr[s], indptr[s] + min(degree, fanout)):
-            w = np.int64(indices[e])
+        for e in range(start[a], start[a] + min(degree[a], fanout)):
+            w = np.int64(near[read])
+            read += 1
             b = np.int64(table[_slot(table, node, w)])
             if b < 0 or b == a:
                 continue
-            x = data[e]
-            if indptr[w + 1] - indptr[w] <= fanout:  # b's row is looked at in full and has this edge too
-                if b < a or degree > fanout:
+            if degree[b] <= fanout:  # b's row is looked at in full and has this edge too
+                if b < a or degree[a] > fanout:
                     continue
-            elif degree > fanout and b < a:
-                last = indptr[w] + fanout - 1
-                if abs(x) > abs(data[last]) or (abs(x) == abs(data[last]) and s <= indices[last]):
+            elif degree[a] > fanout and b < a:
+                last = start[b] + fanout - 1
+                size, least = abs(data[e]), abs(data[last])
+                if size > least or (size == least and s <= indices[last]):
                     continue  # it is among those looked at in b's row
-            end[edges], weight[edges] = b, x
-            edges += 1
+            x = data[e]
+            end[made], weight[made] = b, x
+            made += 1
             square = x * x
             missing[a] -= 1
             missing[b] -= 1
             behind[1, a] -= square
             behind[1, b] -= square
-            behind[2, a] -= square * outside[w, 0]
-            behind[2, b] -= square * outside[s, 0]
-            behind[3, a] -= square * (outside[w, 1] - square)
-            behind[3, b] -= square * (outside[s, 1] - square)
-    first[n] = edges
+            behind[2, a] -= square * behind[0, b]
+            behind[2, b] -= square * behind[0, a]
+            behind[3, a] -= square * (record[w].square - square)
+            behind[3, b] -= square * (record[s].square - square)
+    first[n] = made
     cut = False
     for a in range(n):
         cut |= a < inner and missing[a] > 0
@@ -293,8 +306,9 @@ def _connect(
     return cut
 
 
-def _recurrence(n: int, first: Array, end: Array, weight: Array, behind: Array, term: Array, chain: Array) -> None:
+def _recurrence(n: int, edges: Arrays, behind: Array, term: Array, chain: Array) -> None:
     """term[i, a] = T_i of the neighbourhood's matrix with its chains, between v and a."""
+    first, end, weight = edges
     diagonal, link, middle, onward = behind[0], behind[1], behind[2], behind[3]
     near, near_old, far, far_old = chain[0], chain[1], chain[2], chain[3]
     chain[:, :n] = 0.0

@@ -15,6 +15,8 @@ from torch import Tensor
 RELAXED = {"contract", "reassoc", "nsz"}
 # Every element is computed by the same operations in the same order, wherever it stands in a vector.
 FUSED = {"contract"}
+# For data known to hold no NaN: lets comparisons and maxima run in vectors.
+NO_NAN = {"nnan", "nsz"}
 
 # Below this many multiply-adds starting threads costs more than they save.
 SERIAL_WORK = 400_000

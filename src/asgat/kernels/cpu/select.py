@@ -10,12 +10,12 @@ import torch
 from numba import prange
 from torch import Tensor
 
-from asgat.kernels.cpu.jit import FUSED, compiled, num_threads, use_threads, view
+from asgat.kernels.cpu.jit import FUSED, NO_NAN, compiled, num_threads, use_threads, view
 
 Array = np.ndarray[Any, Any]
 
 CHUNK = 256  # entries scored at once: their values, orders × 256, stay in the first-level cache
-GROUP = 32  # scores compared with the k-th best in one vector test
+GROUP = 16  # scores whose largest is remembered
 FULL, HALF, BRAIN = 0, 1, 2  # how a value is stored: as it is, or as the 16 bits of a float16 or a bfloat16
 
 
@@ -107,27 +107,55 @@ def _score(values: Array, size: int, coefficients: Array, head: int, score: Arra
 
 
 @compiled(FUSED)
-def _insert(score: Array, size: int, begin: int, best_position: Array, best: Array) -> None:
-    """Merge new scores into a row's best, largest first. Only a larger score displaces one: ties keep the lower
-    position, and NaN is never taken."""
+def _clean(score: Array, size: int) -> int:
+    """NaN becomes -∞, and so does the rest of the last group; returns the number of groups."""
+    for i in range(size):
+        if not score[i] > -np.inf:
+            score[i] = -np.inf
+    groups = (size + GROUP - 1) // GROUP
+    for i in range(size, groups * GROUP):
+        score[i] = -np.inf
+    return groups
+
+
+@compiled(NO_NAN)
+def _largest(score: Array, begin: int, size: int) -> Any:
+    largest = score[begin]
+    for i in range(begin + 1, begin + size):
+        largest = score[i] if score[i] > largest else largest
+    return largest
+
+
+@compiled(NO_NAN)
+def _merge(score: Array, groups: int, begin: int, best_position: Array, best: Array, top: Array) -> None:
+    """Take the largest score left, the leftmost among equals, into a row's best, until none is larger than the k-th
+    best. Searching groups of scores by their largest has few branches to mispredict, which is what an insertion sort
+    spends its time on. Only a larger score displaces one, so ties keep the lower position."""
     k = best.shape[0]
-    for group in range(0, size, GROUP):
-        least = best[k - 1]
-        found = 0
-        for i in range(group, min(group + GROUP, size)):
-            found += score[i] > least
-        if found == 0:
-            continue
-        for i in range(group, min(group + GROUP, size)):
-            new = score[i]
-            if new > best[k - 1]:
-                j = k - 1
-                while j > 0 and new > best[j - 1]:
-                    best[j] = best[j - 1]
-                    best_position[j] = best_position[j - 1]
-                    j -= 1
-                best[j] = new
-                best_position[j] = begin + i
+    for group in range(groups):
+        top[group] = _largest(score, group * GROUP, GROUP)
+    place = 0
+    while place < k:
+        new = _largest(top, 0, groups)
+        if new <= best[k - 1]:
+            return
+        group = 0
+        while top[group] != new:
+            group += 1
+        i = group * GROUP
+        while score[i] != new:
+            i += 1
+        while best[place] >= new:
+            place += 1
+        if best[place] > -np.inf:
+            for j in range(k - 1, place, -1):
+                best[j] = best[j - 1]
+                best_position[j] = best_position[j - 1]
+        best[place] = new
+        best_position[place] = begin + i
+        place += 1
+        score[i] = -np.inf
+        top[group] = _largest(score, group * GROUP, GROUP)
 
 
 @compiled(FUSED)
@@ -137,6 +165,7 @@ def _select_rows(
     heads, orders = coefficients.shape
     values = np.empty((orders, CHUNK), coefficients.dtype)
     scores = np.empty(CHUNK, coefficients.dtype)
+    top = np.empty(CHUNK // GROUP, coefficients.dtype)
     for row in range(start, stop):
         for begin in range(indptr[row], indptr[row + 1], CHUNK):
             size = min(CHUNK, indptr[row + 1] - begin)
@@ -145,7 +174,8 @@ def _select_rows(
                     values[p, i] = _decode(stored[begin + i, p], half)
             for head in range(heads):
                 _score(values, size, coefficients, head, scores)
-                _insert(scores, size, begin, position[head, row], score[head, row])
+                groups = _clean(scores, size)
+                _merge(scores, groups, begin, position[head, row], score[head, row], top)
 
 
 @compiled(FUSED, parallel=True)

@@ -65,7 +65,7 @@ def _tiles(rows: int, features: int) -> tuple[int, int, tuple[int, int]]:
     return at_once, block, (triton.cdiv(rows, at_once), triton.cdiv(features, block))
 
 
-@triton.jit  # type: ignore[untyped-decorator,unused-ignore]
+@triton.jit(do_not_specialize=["size", "rows"])  # type: ignore[untyped-decorator,unused-ignore]
 def _gather_kernel(
     x: tl.tensor,
     index: tl.tensor,
@@ -92,7 +92,7 @@ def _gather_kernel(
     tl.store(to, total, mask=(row < rows)[:, None] & in_features[None, :])
 
 
-@triton.jit  # type: ignore[untyped-decorator,unused-ignore]
+@triton.jit(do_not_specialize=["size", "rows"])  # type: ignore[untyped-decorator,unused-ignore]
 def _scatter_kernel(
     grad: tl.tensor,
     index: tl.tensor,
@@ -121,7 +121,7 @@ def _scatter_kernel(
         tl.atomic_add(to, scale[:, None] * held, mask=used[:, None] & in_features[None, :], sem="relaxed")
 
 
-@triton.jit  # type: ignore[untyped-decorator,unused-ignore]
+@triton.jit(do_not_specialize=["size", "rows"])  # type: ignore[untyped-decorator,unused-ignore]
 def _dot_kernel(
     grad: tl.tensor,
     x: tl.tensor,

@@ -66,7 +66,7 @@ def select_top_grad(value: Tensor, position: Tensor, grad: Tensor) -> Tensor:
     return partial.sum(dim=1)
 
 
-@triton.jit  # type: ignore[untyped-decorator,unused-ignore]
+@triton.jit(do_not_specialize=["rows", "heads", "k"])  # type: ignore[untyped-decorator,unused-ignore]
 def _select_kernel(
     value: tl.tensor,
     indptr: tl.tensor,
@@ -101,7 +101,7 @@ def _select_kernel(
         scores = tl.where(local[None, :] == at[:, None], -float("inf"), scores)
 
 
-@triton.jit  # type: ignore[untyped-decorator,unused-ignore]
+@triton.jit(do_not_specialize=["selected", "blocks"])  # type: ignore[untyped-decorator,unused-ignore]
 def _grad_kernel(
     value: tl.tensor,
     position: tl.tensor,
