@@ -1,4 +1,7 @@
-"""One reproducible hypothesis profile for all tests."""
+"""One reproducible hypothesis profile for all tests, and the published data files where they are at hand."""
+
+import os
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -15,3 +18,13 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.differing_executors, HealthCheck.too_slow],
 )
 settings.load_profile("asgat")
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder with the published files, or a skip."""
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("ASGAT_DATA_DIR") or beside)
+    if not (folder / "planetoid").is_dir():
+        pytest.skip(f"the published data files are not in {folder}; set ASGAT_DATA_DIR to the folder that has them")
+    return folder

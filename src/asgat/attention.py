@@ -45,7 +45,9 @@ class SparseAttention:
         heads, rows, k = self.index.shape
         if rows == 0 or k == 0:
             return x.new_zeros(heads, rows, x.size(-1))
-        return gather_sum(x, self.index.reshape(-1, k), self.weight.reshape(-1, k)).view(heads, rows, -1)
+        # Rows outermost: heads end up beside each other, so that concatenating them later copies nothing.
+        index, weight = (part.transpose(0, 1).reshape(-1, k) for part in (self.index, self.weight))
+        return gather_sum(x, index, weight).view(rows, heads, -1).transpose(0, 1)
 
     def density(self) -> float:
         """Share of the heads · N · N possible weights that are not zero."""

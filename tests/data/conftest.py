@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -18,18 +17,6 @@ from asgat.data import download
 from asgat.data.download import RawFile
 
 Write = Callable[[dict[str, bytes]], Path]
-
-
-@pytest.fixture(scope="session")
-def real_data() -> Path:
-    """The folder with the published files, or a skip."""
-    beside = Path(__file__).resolve().parents[3] / "shared" / "data"
-    folder = Path(os.environ.get("ASGAT_DATA_DIR") or beside)
-    if not (folder / "planetoid").is_dir():
-        pytest.skip(
-            f"the published data files are not in {folder}; set ASGAT_DATA_DIR to the folder that has them"
-        )
-    return folder
 
 
 @pytest.fixture

@@ -140,8 +140,7 @@ def test_hubs_beyond_the_fanout_stay_in_bounds(monkeypatch, fanout):
     table = build_truncated(x, 5, candidates=60, keep=60, dtype=torch.float64)
     norm = np.abs(table.value.numpy()).max(axis=0)
     assert norm.max() <= 1.0 + 1e-9  # still polynomials of a matrix with its spectrum in [-1, 1]
-    low = np.abs(errors(table, x, 5, np.arange(60))[:, :2])
-    assert low.max() <= np.abs(x.data).max()
+    assert np.abs(errors(table, x, 5, np.arange(60))[:, :2]).max() < 1e-12  # v's own row is always there in full
     assert not table.complete.all()
 
 

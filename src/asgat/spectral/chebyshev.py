@@ -211,7 +211,7 @@ def jackson(order: int) -> Tensor:
 def _to_torch_csr(matrix: sp.csr_array, dtype: torch.dtype, device: torch.device) -> Tensor:
     matrix = sp.csr_array(matrix)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta|Sparse invariant checks")
         return torch.sparse_csr_tensor(
             torch.from_numpy(matrix.indptr).long(),
             torch.from_numpy(matrix.indices).long(),

@@ -55,8 +55,9 @@ def build_truncated(
     largest :math:`\max_i |T_i|`; fewer only where fewer are reached. What is left out is not known, so ``above`` and
     ``below`` are NaN. A row is marked complete where S holds everything within R hops, and all of it is a candidate.
 
-    O(keep · degree + R · keep) time per row, degrees above 256 counted as 256; O(keep · degree) memory per thread and
-    48 bytes per node and 40 per entry of X beside the table. The same table whatever the number of threads.
+    O(keep · degree + R · keep) time per row, degrees above 256 counted as 256 but for v's own; O(keep · degree) memory
+    per thread, and while it prepares 48 bytes per node and 40 per entry of X beside the table. The same table whatever
+    the number of threads.
 
     Args:
         shifted: X, symmetric, a scipy sparse array.
@@ -162,7 +163,7 @@ def _neighbourhoods(
     node = np.empty(keep, dtype=np.int64)
     mass = np.empty(keep)
     first = np.empty(keep + 1, dtype=np.int64)
-    end = np.empty(keep * min(keep, fanout), dtype=np.int32)
+    end = np.empty(keep * (min(keep, fanout) + 1), dtype=np.int32)
     weight = np.empty(len(end))
     behind = np.empty((4, keep))
     term = np.empty((orders, keep))
@@ -258,7 +259,7 @@ def _connect(
         missing[a] = far.degree - (far.diagonal != 0.0)
         behind[0, a], behind[1, a], behind[2, a], behind[3, a] = far.diagonal, far.square, far.middle, far.onward
     read = 0
-    for a in range(n):
+    for a in range(1, n):
         for e in range(start[a], start[a] + min(degree[a], fanout)):
             near[read] = indices[e]
             read += 1
@@ -266,14 +267,17 @@ def _connect(
     for a in range(n):
         first[a] = made
         s = node[a]
-        for e in range(start[a], start[a] + min(degree[a], fanout)):
-            w = np.int64(near[read])
-            read += 1
+        for e in range(start[a], start[a] + (min(degree[a], fanout) if a > 0 else degree[a])):
+            if a > 0:
+                w = np.int64(near[read])
+                read += 1
+            else:  # v's own row is looked at in full, which for all v together is one look at every entry
+                w = np.int64(indices[e])
             b = np.int64(table[_slot(table, node, w)])
-            if b < 0 or b == a:
+            if b <= 0 or b == a:  # outside, or v, which has this edge
                 continue
             if degree[b] <= fanout:  # b's row is looked at in full and has this edge too
-                if b < a or degree[a] > fanout:
+                if b < a or (degree[a] > fanout and a > 0):
                     continue
             elif degree[a] > fanout and b < a:
                 last = start[b] + fanout - 1

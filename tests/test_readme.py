@@ -1,0 +1,62 @@
+"""What the README shows is run."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language):
+    fences = re.findall(r"^```(\w*)\n(.*?)^```$", README, flags=re.DOTALL | re.MULTILINE)
+    return [text for name, text in fences if name == language]
+
+
+def commands():
+    lines = [line for block in blocks("") for line in block.splitlines()]
+    return [shlex.split(line, comments=True) for line in lines if line.startswith("asgat ")]
+
+
+def test_the_python_example_runs_and_learns(monkeypatch):
+    (code,) = blocks("python")
+    scope: dict[str, object] = {}
+    exec(compile(code, "README.md", "exec"), scope)
+    model, data = scope["model"], scope["data"]
+    with __import__("torch").no_grad():
+        right = model.eval()(data.x, data.edge_index).argmax(-1) == data.y  # type: ignore[operator,attr-defined]
+    assert right[data.train_mask[:, 0]].float().mean() > 0.6  # type: ignore[attr-defined]
+
+
+def test_there_are_commands_to_check():
+    assert len(commands()) >= 5
+
+
+@pytest.mark.parametrize("command", commands(), ids=" ".join)
+def test_commands_are_understood(command, monkeypatch):
+    """Every command parses, options and names included; nothing is trained."""
+    from typer.main import get_command
+
+    from asgat.cli import app
+    from asgat.data import dataset_names
+    from asgat.nn.registry import MODELS
+
+    root = get_command(app)
+    name, arguments = command[1], command[2:]
+    parsed = root.commands[name].make_context(name, list(arguments)).params  # type: ignore[attr-defined]
+    assert parsed.get("dataset", "texas") in dataset_names()
+    for model in (parsed.get("models") or parsed.get("model") or "gcn").split(","):
+        assert model in MODELS
+
+
+def test_linked_files_exist():
+    for target in re.findall(r"\]\(([^)#:]+)\)", README):
+        assert (ROOT / target).exists(), target
+
+
+def test_make_targets_exist():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in re.findall(r"^make ([a-z-]+)", README, flags=re.MULTILINE):
+        assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
