@@ -85,7 +85,8 @@ class CompleteTable(OperatorConformance):
 
     def test_repr(self):
         assert repr(self.make(ZOO["one edge"])) == (
-            "TableOperator(CandidateTable(exact, num_nodes=2, order=4, candidates_per_node=2.0, dtype=float64))"
+            f"TableOperator(CandidateTable(exact, num_nodes=2, order={self.order}, candidates_per_node=2.0, "
+            "dtype=float64))"
         )
 
 
@@ -221,14 +222,13 @@ def test_widened_rows_hold_more_and_the_others_what_they_held(chosen):
 
 
 def test_widening_again_and_again_ends_in_a_complete_table():
-    filter = dense.filters()["mlp"].float()
-    operator, rounds = TableOperator(LARGE, 5, candidates=3, cap=0), 0
+    operator, rounds = TableOperator(LARGE, 5, dtype=DOUBLE, candidates=3, cap=0), 0
     while not operator.table.complete.all():
         operator = operator.widened((~operator.table.complete).nonzero().squeeze(1))
         rounds += 1
         assert rounds < 5
     assert rounds > 1
-    certificate, loss = check_against_all_pairs(LARGE, operator, filter.double(), 3)
+    certificate, loss = check_against_all_pairs(LARGE, operator, dense.filters()["mlp"], 3)
     assert certificate.share == 1.0
     assert loss.abs().max() < 1e-5
 

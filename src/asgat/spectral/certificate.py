@@ -144,6 +144,8 @@ def certify_rows(coefficients: Tensor, truth: Tensor, index: Tensor, score: Tens
         index, score: what was kept, [heads, rows, k]; score -inf marks a filler.
     """
     c = coefficients.detach().double()
+    if truth.numel() == 0:
+        return c.new_zeros(c.size(0), truth.size(1))
     reached = (truth != 0).any(dim=0)
     errors = []
     for head in range(c.size(0)):  # one head at a time: its true scores are as large as the rows are long
