@@ -27,12 +27,19 @@ MODULES = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py") if pa
 MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|root|home|Users)/\w")
 
 
+# One operator, several implementations: tests/kernels/test_<operator>.py tries all of them on every device.
+IMPLEMENTATIONS = {Path("kernels/cpu"), Path("kernels/cuda")}
+# What implementations share; the tests of the operators are theirs.
+SHARED = {Path("kernels/cpu/jit.py")}
+
+
 def mirror(module):
     name = "main" if module.name == "__main__.py" else module.stem
-    return Path("tests") / module.parent / f"test_{name}.py"
+    folder = module.parent.parent if module.parent in IMPLEMENTATIONS else module.parent
+    return Path("tests") / folder / f"test_{name}.py"
 
 
-@pytest.mark.parametrize("module", MODULES, ids=str)
+@pytest.mark.parametrize("module", [module for module in MODULES if module not in SHARED], ids=str)
 def test_every_module_has_its_mirrored_test_file(module):
     path = ROOT / mirror(module)
     assert path.is_file(), f"{mirror(module)} is missing"
@@ -46,7 +53,20 @@ def test_the_mirror():
     assert mirror(Path("filters/heat.py")) == Path("tests/filters/test_heat.py")
     assert mirror(Path("cli.py")) == Path("tests/test_cli.py")
     assert mirror(Path("__main__.py")) == Path("tests/test_main.py")
+    assert mirror(Path("kernels/select.py")) == Path("tests/kernels/test_select.py")
+    assert mirror(Path("kernels/cpu/select.py")) == mirror(Path("kernels/cuda/select.py"))
+    assert mirror(Path("kernels/cuda/select.py")) == Path("tests/kernels/test_select.py")
+    assert mirror(Path("nn/baselines/gcn.py")) == Path("tests/nn/baselines/test_gcn.py")
     assert {Path("cli.py"), Path("training/runner.py"), Path("data/registry.py")} <= set(MODULES)
+
+
+def test_implementations_are_those_of_an_operator_and_nothing_else_is_excepted():
+    """A file beside the kernels is a helper of that list or has the name of an operator."""
+    for module in MODULES:
+        if module.parent in IMPLEMENTATIONS and module not in SHARED:
+            assert module.parent.parent / module.name in MODULES, f"{module} implements no operator"
+    assert set(MODULES) >= SHARED, "the list names a file that is gone"
+    assert all(module.parent in IMPLEMENTATIONS for module in SHARED)
 
 
 def test_every_folder_of_modules_is_a_package():

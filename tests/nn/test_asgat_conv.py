@@ -14,7 +14,8 @@ from asgat.errors import AsgatError
 from asgat.filters import HeatFilter, MLPFilter, PolynomialFilter
 from asgat.graph import Graph
 from asgat.nn import ASGATConv
-from asgat.spectral import ChebyshevOperator, ExactOperator
+from asgat.sparse_features import SparseFeatures
+from asgat.spectral import ChebyshevOperator, ExactOperator, TableOperator
 
 ORDER = 4
 OPERATORS = ["exact", "chebyshev"]
@@ -362,3 +363,105 @@ def test_cuda_agrees_with_cpu(operator, k):
     for parameter, grad in zip(conv.parameters(), grads, strict=True):
         torch.testing.assert_close(parameter.grad.cpu(), grad)
     conv.reset_parameters()
+
+
+# -- candidate tables, sparse features, compilation, autocast ----------------------------------------------
+
+
+def table(nodes=50, **arguments):
+    """A table that leaves something out, in single precision unless told otherwise."""
+    rng = np.random.default_rng(0)
+    graph = Graph.from_edges(rng.integers(0, nodes, (2, 3 * nodes)), nodes, rng.uniform(0.5, 2.0, 3 * nodes))
+    operator = TableOperator(graph, 5, **{"candidates": 6, "cap": 3, **arguments})
+    assert not operator.table.complete.all()
+    return operator
+
+
+def output_and_gradients(conv, run, *inputs, seed=0):
+    """What a call gives, and the gradients of one number made of it."""
+    conv.zero_grad()
+    torch.manual_seed(seed)
+    out = run(*inputs)
+    weight = torch.randn(out.shape, dtype=out.dtype, generator=torch.Generator().manual_seed(1))
+    (out * weight).sum().backward()
+    return [out.detach(), *(p.grad.clone() for p in conv.parameters())]
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("arguments", [{}, {"root": True, "dropout": 0.4}, {"concat": False, "bias": False}], ids=str)
+def test_compiled_without_a_graph_break(arguments, backend, form):
+    torch.manual_seed(0)
+    conv, operator = ASGATConv(6, 4, heads=2, k=3, **arguments), table()
+    x: Any = torch.randn(50, 6) * (torch.rand(50, 6) < 0.5)
+    if form == "sparse":
+        x = SparseFeatures.from_dense(x)
+    expected = output_and_gradients(conv, conv, x, operator)
+    assert all((value != 0).any() for value in expected)
+    counters = torch._dynamo.utils.counters
+    torch._dynamo.reset()
+    counters.clear()
+    # With fullgraph=True a break is an error; by eager dropout draws the same numbers.
+    compiled = torch.compile(conv, fullgraph=True, backend=backend)
+    actual = output_and_gradients(conv, compiled, x, operator)
+    for a, e in zip(actual, expected, strict=True):
+        torch.testing.assert_close(a, e, atol=1e-6, rtol=1e-5)
+    assert counters["stats"]["unique_graphs"] == 1
+    assert not counters["graph_break"]
+    torch._dynamo.reset()
+
+
+@pytest.mark.parametrize("arguments", [{}, {"root": True}, {"concat": False}], ids=str)
+def test_sparse_features_give_what_dense_ones_give(arguments):
+    x = features(ZOO["generic"], seed=3) * (torch.rand(14, 3, generator=torch.Generator().manual_seed(0)) < 0.5)
+    conv, sparse = layer("chebyshev", **arguments), SparseFeatures.from_dense(x, dtype=torch.float64)
+    dense_form = output_and_gradients(conv, conv, x, ZOO["generic"])
+    sparse_form = output_and_gradients(conv, conv, sparse, ZOO["generic"])
+    for a, e in zip(sparse_form, dense_form, strict=True):
+        torch.testing.assert_close(a, e)
+    assert (sparse_form[0] != 0).any()
+
+
+def test_dropout_on_sparse_features_leaves_the_expected_output_unchanged():
+    conv, operator = ASGATConv(6, 4, heads=2, k=3, dropout=0.3, root=True), table()
+    torch.manual_seed(0)
+    x = SparseFeatures.from_dense(torch.randn(50, 6) * (torch.rand(50, 6) < 0.5))
+    with torch.no_grad():
+        draws = torch.stack([conv(x, operator) for _ in range(150)])
+        still = conv.eval()(x, operator)
+    assert draws.std(dim=0).mean() > 0.1
+    assert (draws.mean(dim=0) - still).abs().mean() < 0.1 * draws.std(dim=0).mean()
+
+
+@pytest.mark.parametrize("storage", [torch.float32, torch.float16])
+def test_autocast_leaves_the_selection_alone(storage):
+    """The table's products stay in single precision: the same nodes, with the same weights."""
+    torch.manual_seed(0)
+    conv, operator, x = ASGATConv(6, 4, heads=2, k=3), table(storage=storage), torch.randn(50, 6)
+    out, plain = conv(x, operator, return_attention_weights=True)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        cast_out, cast = conv(x, operator, return_attention_weights=True)
+        assert (x @ conv.lin.weight.t()).dtype == torch.bfloat16, "autocast is on"
+    assert torch.equal(cast.index, plain.index)
+    assert torch.equal(cast.weight, plain.weight)
+    assert cast.weight.dtype == torch.float32
+    assert torch.equal(cast.certificate.bound, plain.certificate.bound)
+    assert not torch.equal(cast_out, out), "features do take part in it"
+    torch.testing.assert_close(cast_out.float(), out, atol=0.05, rtol=0.05)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_complete_table_gives_what_all_pairs_give(seed):
+    graph = generic_graph(seed)
+    conv, x = layer("chebyshev", seed=seed), features(graph)
+    whole = TableOperator(graph, ORDER, dtype=torch.float64, candidates=14, cap=14, storage=torch.float64)
+    for a, e in zip(*(output_and_gradients(conv, conv, x, g) for g in (whole, graph)), strict=True):
+        torch.testing.assert_close(a, e, atol=1e-9, rtol=1e-9)
+
+
+def test_attention_that_is_returned_carries_its_certificate():
+    conv, operator, x = ASGATConv(6, 4, heads=2, k=3), table(), torch.randn(50, 6)
+    _, attention = conv(x, operator, return_attention_weights=True)
+    assert attention.certificate is not None
+    assert attention.certificate.bound.shape == (2, 50)
+    assert 0 < attention.certificate.max_bound < float("inf")

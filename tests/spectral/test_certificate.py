@@ -130,7 +130,7 @@ def coefficients(draw: Any, order: int, heads: int = 2) -> Any:
     rows = []
     for _ in range(heads):
         kind = draw(st.sampled_from(["smooth", "random", "alternating", "single", "sparse", "integer", "growing"]))
-        row = rng.standard_normal(order + 1)
+        row: Any = rng.standard_normal(order + 1)
         if kind == "smooth":
             row *= 5.0 * 0.4**degree
         elif kind == "alternating":
@@ -211,6 +211,16 @@ def test_nor_at_the_ends_of_the_range_of_numbers(scale, storage):
         assert bool(torch.isinf(certificate.bound).any()) == (scale > 1e38)
 
 
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("weight", [1e-9, 3e-13, 1e-17])
+def test_nor_where_stored_values_vanish(weight, storage):
+    """A node that hangs by a thread has values too small for half precision, or gone in it."""
+    graph = Graph.from_edges([[0, 0, 0, 1, 2, 3], [1, 2, 3, 2, 3, 4]], edge_weight=[1, 1, 1, 1, 1, weight])
+    for c in ([[0.0, 1.0, 0.0]], [[0.0, -1e3, 1.0]], [[0.0, 0.0, 1.0]]):
+        for candidates in (1, 2):
+            check(graph, np.array(c), 2, candidates, 0, candidates, storage)
+
+
 def test_coefficients_that_are_no_numbers_prove_nothing():
     for bad in (np.nan, np.inf):
         operator = GivenCoefficients(ZOO["generic"], 3, candidates=2, cap=0)
@@ -274,8 +284,8 @@ def test_the_bound_on_what_was_left_out_is_the_formula(heads, nodes, orders, see
     low, high = np.sort(rng.standard_normal((2, nodes, orders)), axis=0)
     complete = rng.random(nodes) < 0.3
     size = np.abs(np.stack([low, high])).max(axis=0)
-    tensors = [torch.from_numpy(array) for array in (c, worst, high, low, size, complete)]
-    certificate = certify(*tensors, rounding=2.0**-11, underflow=1e-3)
+    tensors: Any = map(torch.from_numpy, (c, worst, high, low, size, complete))
+    certificate = certify(*tensors, **{"rounding": 2.0**-11, "underflow": 1e-3})
     for head, v in np.ndindex(heads, nodes):
         left_out = sum(max(c[head, i] * high[v, i], c[head, i] * low[v, i]) for i in range(orders))
         units = 2.0**-11 + (orders + 3) * 2.0**-24

@@ -15,6 +15,7 @@ from tests.training.tiny import quick, tiny_dataset
 from asgat.data import load_dataset
 from asgat.data.dataset import Split
 from asgat.errors import AsgatError
+from asgat.nn import ASGAT
 from asgat.nn.registry import make_config, model_spec
 from asgat.training import runner
 from asgat.training.checkpoint import RunDirectory, load_model
@@ -439,3 +440,116 @@ def test_inputs_follow_the_settings():
     _, edges, _ = make_inputs(dataset, "gcn", quick(self_loops="add"), CPU)
     assert edges.shape[1] == karate.graph.num_entries + 34
     assert len(make_inputs(dataset, "mlp", quick(), CPU)) == 1
+
+
+# -- certificates and tolerance ---------------------------------------------------------------------
+
+
+def attending(**changes):
+    """Settings under which a table leaves much out and rows are not exact."""
+    values = {"form": "table", "candidates": 2, "cap": 0, "k": 2, "heads": 2, "order": 6, "dropout": 0.0}
+    plain = {"epochs": 4, "patience": 4, "hidden": 4, "max_restarts": 0, "normalize_features": False}
+    return make_config("asgat-cheb", **{**plain, **values, **changes})
+
+
+@pytest.fixture(scope="module")
+def blocks():
+    return load_dataset("csbm", num_nodes=150, num_features=6)
+
+
+@pytest.fixture
+def operators(monkeypatch):
+    """The operators a trained model was certified on, in order."""
+    seen = []
+    original = ASGAT.certificates
+
+    def certificates(self, operator):
+        seen.append(operator)
+        return original(self, operator)
+
+    monkeypatch.setattr(ASGAT, "certificates", certificates)
+    return seen
+
+
+def test_a_run_on_a_table_reports_its_certificate(blocks, operators):
+    result = run(blocks, "asgat-cheb", attending(), [0, 1])
+    assert len(operators) == 2
+    rows = result["rows"]
+    assert 0 < result["certified_share"] < 1
+    assert 0 < result["mean_bound"] < result["max_bound"]
+    assert result["certified_share"] == pytest.approx(np.mean([row["certified_share"] for row in rows]))
+    assert result["mean_bound"] == pytest.approx(np.mean([row["mean_bound"] for row in rows]))
+    assert result["max_bound"] == max(row["max_bound"] for row in rows)
+    json.dumps(result, allow_nan=False)
+
+
+@pytest.mark.parametrize("model", ["asgat-plus", "asgat-heat", "asgat-exact", "mlp", "gcn"])
+def test_models_with_attention_are_certified_and_others_are_not(blocks, model):
+    values: dict[str, Any] = {"epochs": 1, "hidden": 4, "max_restarts": 0}
+    if model.startswith("asgat"):
+        values.update(heads=1, order=4)
+    result = run(blocks, model, make_config(model, **values), [0])
+    figures = [result[key] for key in ("certified_share", "mean_bound", "max_bound")]
+    if model.startswith("asgat"):
+        assert 0 <= figures[0] <= 1
+        assert 0 <= figures[1] <= figures[2]
+    else:
+        assert figures == [None, None, None]
+    if model == "asgat-exact":
+        assert figures == [1.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("tolerance", [0.2, 1e-2, 1e-9])
+def test_with_a_tolerance_rows_over_it_are_widened(blocks, operators, tolerance):
+    loose = run(blocks, "asgat-cheb", attending(), [0])
+    assert loose["max_bound"] > 0.2
+    operators.clear()
+    result = run(blocks, "asgat-cheb", attending(tolerance=tolerance), [0])
+    last = operators[-1]
+    assert result["max_bound"] <= tolerance or bool(last.table.complete.all())
+    assert result["max_bound"] < loose["max_bound"]
+    assert result["certified_share"] >= loose["certified_share"]
+    assert len(operators) > 1
+    sizes = [operator.table.num_candidates for operator in operators]
+    assert sizes == sorted(sizes)
+    before, after = (operator.table.indptr.diff() for operator in (operators[0], last))
+    assert (after >= before).all()
+    if tolerance == 0.2:
+        assert bool((after == before).any()), "rows within the tolerance stay as they are"
+
+
+def test_a_widened_table_is_judged_anew(blocks, operators):
+    """The figures are those of the trained model on the last table, not of the one it was trained on."""
+    result = run(blocks, "asgat-cheb", attending(tolerance=1e-3), [0])
+    (row,) = result["rows"]
+    config = attending(tolerance=1e-3)
+    inputs, y = make_inputs(blocks, "asgat-cheb", config, CPU), torch.from_numpy(blocks.y)
+    outcome = train(lambda: model_spec("asgat-cheb").build(config, 6, 2), inputs, y, blocks.splits[0], config, 0)
+    model = model_spec("asgat-cheb").build(config, 6, 2)
+    model.load_state_dict(outcome.state)
+    with torch.no_grad():
+        narrow, wide = (model.eval()(inputs[0], operator) for operator in (inputs[1], operators[-1]))
+    assert not torch.allclose(narrow, wide, atol=1e-3)
+    test = torch.from_numpy(blocks.splits[0].test)
+    assert row["micro_f1"] == pytest.approx(float((wide[test].argmax(-1) == y[test]).double().mean()))
+
+
+def test_a_tolerance_that_is_met_changes_nothing(blocks, operators):
+    loose = run(blocks, "asgat-cheb", attending(), [0])
+    operators.clear()
+    result = run(blocks, "asgat-cheb", attending(tolerance=1e6), [0])
+    assert len(operators) == 1
+    assert figures(result["rows"][0]) == figures(loose["rows"][0])
+    assert result["max_bound"] == loose["max_bound"]
+
+
+def test_a_tolerance_of_a_truncated_table_is_refused_before_training(blocks, monkeypatch):
+    monkeypatch.setattr(runner, "train", lambda *_: pytest.fail("trained"))
+    with pytest.raises(AsgatError, match="A tolerance needs a table that is built exactly"):
+        run(blocks, "asgat-cheb", attending(builder="truncated", tolerance=0.1), [0])
+
+
+def test_a_truncated_table_reports_a_sampled_certificate(blocks):
+    result = run(blocks, "asgat-cheb", attending(builder="truncated", candidates=4), [0])
+    assert 0 <= result["certified_share"] < 1
+    assert 0 < result["mean_bound"] <= result["max_bound"]

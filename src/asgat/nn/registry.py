@@ -17,6 +17,7 @@ from asgat.graph import Graph
 from asgat.nn.asgat import ASGAT
 from asgat.nn.baselines import GCN, MLP
 from asgat.spectral import ChebyshevOperator, ExactOperator, SpectralOperator, TableOperator
+from asgat.spectral.planner import check_plan
 
 
 @dataclass(frozen=True)
@@ -42,10 +43,6 @@ class ModelSpec:
     sparse: bool = False
 
 
-SMALL = 128  # nodes up to which scoring all pairs costs less than a table
-EXACT_WORK = 10**12  # multiplications up to which a table is built exactly: about a quarter of an hour on two cores
-
-
 def make_filter(config: ASGATConfig) -> Callable[[int], SpectralFilter]:
     """The filter a configuration names, still to be told its number of heads."""
     filters: dict[str, Callable[[int], SpectralFilter]] = {
@@ -59,10 +56,12 @@ def make_filter(config: ASGATConfig) -> Callable[[int], SpectralFilter]:
 def make_operator(
     graph: Graph, config: ASGATConfig, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32
 ) -> SpectralOperator:
-    """The operator a configuration names, on a candidate table unless the graph is small or every pair is asked for."""
-    if config.operator == "exact":
-        if config.form == "table":
-            raise AsgatError("The exact form scores all pairs; a table goes with operator = chebyshev.")
+    """The operator a configuration names, on a candidate table unless the graph is small or every pair is asked for.
+
+    Refused, before anything large is allocated, where it would take more memory than is free.
+    """
+    form = check_plan(graph, config, device).form
+    if form == "exact":
         return ExactOperator(graph, dtype=dtype, device=device)
     polynomial: dict[str, Any] = {
         "order": config.order,
@@ -72,20 +71,15 @@ def make_operator(
         "dtype": dtype,
         "device": device,
     }
-    all_pairs = config.k is None or config.include_unreachable
-    if config.form == "table" and all_pairs:
-        raise AsgatError("k = none and include_unreachable need every pair, which no table holds; set form=dense.")
-    if config.form == "dense" or all_pairs or (config.form == "auto" and graph.num_nodes <= SMALL):
+    if form == "dense":
         return ChebyshevOperator(graph, **polynomial)
-    work = graph.num_nodes * graph.num_entries * config.order
-    builder = config.builder if config.builder != "auto" else "exact" if work <= EXACT_WORK else "truncated"
     return TableOperator(
         graph,
         **polynomial,
         candidates=max(config.candidates, config.k or 1),
         cap=config.cap,
         storage=getattr(torch, config.storage),
-        builder=builder,
+        builder="exact" if form == "exact table" else "truncated",
     )
 
 

@@ -130,9 +130,9 @@ class TableOperator(ChebyshevOperator):
             )
         generator = torch.Generator().manual_seed(0)
         drawn = torch.randperm(self.num_nodes, generator=generator)[:sample].sort().values
-        at_once = max(16, (1 << 28) // (8 * (self.order + 1) * self.num_nodes))
+        at_once = max(16, (1 << 28) // (8 * (self.order + 1) * max(self.num_nodes, 1)))
         errors = []
-        for rows in drawn.split(at_once):  # true rows are as long as the graph: few at a time
+        for rows in torch.split(drawn, at_once):  # true rows are as long as the graph: few at a time
             truth = torch.from_numpy(exact_rows(self._shifted, self.order, rows.numpy()))
             kept = index[:, rows.to(index.device)].cpu(), score.detach()[:, rows.to(index.device)].cpu()
             errors.append(certify_rows(coefficients.cpu(), truth, *kept))

@@ -1,0 +1,29 @@
+"""A small data set with published settings, so that every measurement takes a moment."""
+
+import pytest
+import torch
+
+from asgat.bench import certificate, epoch, settings
+from asgat.data import load_dataset
+
+QUICK = dict(order=4, dropout=0.1, heads=2, hidden=4, lr=0.01, weight_decay=1e-4, k=3)
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Two names with settings: the karate club, and a block model of 200 nodes under the name of a large one."""
+
+    def load(name, data_dir=None):
+        return load_dataset("csbm", num_nodes=200, num_features=8) if name == "csbm" else load_dataset(name)
+
+    monkeypatch.setattr(settings, "PUBLISHED", {"karate": QUICK, "csbm": {**QUICK, "order": 6}})
+    for module in (epoch, certificate):
+        monkeypatch.setattr(module, "load_dataset", load)
