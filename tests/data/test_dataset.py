@@ -16,9 +16,7 @@ def split(train=(0,), val=(1,), test=(2,)):
 @pytest.fixture
 def dataset():
     graph = Graph.from_edges([[0, 1, 2], [1, 2, 2]], 4)
-    return Dataset(
-        "tiny", graph, np.arange(8, dtype=np.float32).reshape(4, 2), np.array([0, 1, 0, -1]), (split(),), 2
-    )
+    return Dataset("tiny", graph, np.arange(8, dtype=np.float32).reshape(4, 2), np.array([0, 1, 0, -1]), (split(),), 2)
 
 
 def test_properties_and_types(dataset):
@@ -26,9 +24,7 @@ def test_properties_and_types(dataset):
     assert dataset.x.dtype == np.float32
     assert dataset.y.dtype == np.int64
     assert dataset.splits[0].train.dtype == np.int64
-    assert repr(dataset) == (
-        "Dataset('tiny', nodes=4, entries=5, features=2, classes=2, splits=1, protocol='random')"
-    )
+    assert repr(dataset) == ("Dataset('tiny', nodes=4, entries=5, features=2, classes=2, splits=1, protocol='random')")
     assert repr(dataset.splits[0]) == "Split(train=1, val=1, test=1)"
 
 

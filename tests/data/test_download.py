@@ -122,9 +122,7 @@ def test_read_only_directory(expected, server, monkeypatch):
 def test_corrupt_file(write_files):
     folder = write_files({NAME: CONTENT})
     (folder / NAME).write_bytes(CONTENT[:-1])
-    with pytest.raises(
-        AsgatError, match=r"ind\.cora\.y is corrupt: expected SHA-256 \w{64}, found \w{64}; delete"
-    ):
+    with pytest.raises(AsgatError, match=r"ind\.cora\.y is corrupt: expected SHA-256 \w{64}, found \w{64}; delete"):
         read_files([NAME], folder)
     assert (folder / NAME).read_bytes() == CONTENT[:-1]
 

@@ -12,8 +12,7 @@ HEADER = b"node_id\tfeature\tlabel\n"
 def texas(npz):
     """Three nodes in odd order, two edges and a self-loop, one node per part."""
     files = {
-        "geom-gcn/new_data/texas/out1_node_feature_label.txt": HEADER
-        + b"2\t0,0,1\t1\n0\t1,0,0\t0\n1\t0,1,0.5\t1\n",
+        "geom-gcn/new_data/texas/out1_node_feature_label.txt": HEADER + b"2\t0,0,1\t1\n0\t1,0,0\t0\n1\t0,1,0.5\t1\n",
         "geom-gcn/new_data/texas/out1_graph_edges.txt": b"node_id\tnode_id\n0\t1\n1\t0\n2\t1\n2\t2\n",
     }
     masks = dict(zip(["train_mask", "val_mask", "test_mask"], np.eye(3, dtype=np.uint8), strict=True))

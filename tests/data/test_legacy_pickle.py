@@ -13,9 +13,7 @@ from asgat.errors import AsgatError
 MATRIX = sp.csr_array(np.array([[0, 1.5, 0], [0, 0, 0], [2, 0, 3]], dtype=np.float32))
 
 
-@pytest.mark.parametrize(
-    "array", [np.arange(6, dtype=np.int32).reshape(2, 3), np.array([0.5, -1]), np.zeros((0, 2))]
-)
+@pytest.mark.parametrize("array", [np.arange(6, dtype=np.int32).reshape(2, 3), np.array([0.5, -1]), np.zeros((0, 2))])
 def test_arrays(raw, legacy_pickle, array):
     read = unpickle_array(raw(legacy_pickle(array)))
     assert read.dtype == array.dtype

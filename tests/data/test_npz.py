@@ -28,9 +28,7 @@ def npy(array):
 @pytest.mark.parametrize("dtype", ["?", "u1", "<i8", ">i4", "f4", "f8"])
 def test_arrays_come_back(raw, npz, dtype):
     array = np.arange(6).reshape(2, 3).astype(dtype)
-    read = read_npz(
-        raw(npz(a=array, b=np.asfortranarray(array), c=array[:0], d=array[0, 0])), ["b", "a", "c", "d"]
-    )
+    read = read_npz(raw(npz(a=array, b=np.asfortranarray(array), c=array[:0], d=array[0, 0])), ["b", "a", "c", "d"])
     assert list(read) == ["b", "a", "c", "d"]
     assert read["a"].dtype == array.dtype
     for name, value in {"a": array, "b": array, "c": array[:0], "d": array[0, 0]}.items():

@@ -63,16 +63,12 @@ def test_true_cornell_is_another(real_data):
 
 
 def test_every_file_has_a_checksum_and_every_checksum_a_use():
-    used = {
-        file for info in DATASETS.values() for protocol in info.protocols for file in info.files(protocol)
-    }
+    used = {file for info in DATASETS.values() for protocol in info.protocols for file in info.files(protocol)}
     assert used == set(checksums())
 
 
 def test_unknown_names_get_a_suggestion():
-    with pytest.raises(
-        AsgatError, match=r"no data set 'txas'. Did you mean 'texas'\? Known are: cora, citeseer"
-    ):
+    with pytest.raises(AsgatError, match=r"no data set 'txas'. Did you mean 'texas'\? Known are: cora, citeseer"):
         load_dataset("txas")
 
 

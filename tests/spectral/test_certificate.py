@@ -285,7 +285,8 @@ def test_the_bound_on_what_was_left_out_is_the_formula(heads, nodes, orders, see
     complete = rng.random(nodes) < 0.3
     size = np.abs(np.stack([low, high])).max(axis=0)
     tensors: Any = map(torch.from_numpy, (c, worst, high, low, size, complete))
-    certificate = certify(*tensors, **{"rounding": 2.0**-11, "underflow": 1e-3})
+    rounding: Any = {"rounding": 2.0**-11, "underflow": 1e-3}
+    certificate = certify(*tensors, **rounding)
     for head, v in np.ndindex(heads, nodes):
         left_out = sum(max(c[head, i] * high[v, i], c[head, i] * low[v, i]) for i in range(orders))
         units = 2.0**-11 + (orders + 3) * 2.0**-24

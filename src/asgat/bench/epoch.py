@@ -37,9 +37,7 @@ class GAT(nn.Module):
         self.first = GATConv(
             in_channels, config.hidden, heads=config.heads, dropout=config.dropout, add_self_loops=loops
         )
-        self.last = GATConv(
-            width, out_channels, heads=1, concat=False, dropout=config.dropout, add_self_loops=loops
-        )
+        self.last = GATConv(width, out_channels, heads=1, concat=False, dropout=config.dropout, add_self_loops=loops)
         self.dropout = config.dropout
         if sparse:
             self.product = self.first.lin

@@ -74,13 +74,9 @@ class Dataset:
         if self.metric not in METRICS:
             raise AsgatError(f"metric must be one of {', '.join(METRICS)}, not {self.metric!r}.")
         if self.metric == "roc_auc" and self.num_classes != 2:
-            raise AsgatError(
-                f"roc_auc needs two classes, but {self.name} has {self.num_classes}; use micro_f1."
-            )
+            raise AsgatError(f"roc_auc needs two classes, but {self.name} has {self.num_classes}; use micro_f1.")
         if not self.splits:
-            raise AsgatError(
-                f"{self.name} has no splits; give at least one, for instance by stratified_splits."
-            )
+            raise AsgatError(f"{self.name} has no splits; give at least one, for instance by stratified_splits.")
         for number, split in enumerate(self.splits):
             self._check_split(number, split)
 
@@ -125,9 +121,7 @@ class Dataset:
     def _checked_features(self) -> npt.NDArray[np.float32]:
         x = np.asarray(self.x)
         if x.ndim != 2 or x.shape[0] != self.num_nodes:
-            raise AsgatError(
-                f"Features must have shape [{self.num_nodes}, F], one row per node, not {list(x.shape)}."
-            )
+            raise AsgatError(f"Features must have shape [{self.num_nodes}, F], one row per node, not {list(x.shape)}.")
         if x.dtype.kind not in "biuf":
             raise AsgatError(f"Features must be numbers, not {x.dtype}.")
         with np.errstate(over="ignore"):  # a value beyond float32 becomes infinite and is named below
@@ -166,14 +160,12 @@ class Dataset:
             outside = nodes[(nodes < 0) | (nodes >= self.num_nodes)]
             if outside.size:
                 raise AsgatError(
-                    f"In {where} the {part} part names node {outside[0]}, "
-                    f"but nodes run from 0 to {self.num_nodes - 1}."
+                    f"In {where} the {part} part names node {outside[0]}, but nodes run from 0 to {self.num_nodes - 1}."
                 )
             unlabelled = nodes[self.y[nodes] < 0]
             if unlabelled.size:
                 raise AsgatError(
-                    f"In {where} the {part} part holds node {unlabelled[0]}, which has no label; "
-                    "leave such nodes out."
+                    f"In {where} the {part} part holds node {unlabelled[0]}, which has no label; leave such nodes out."
                 )
             values, counts = np.unique(nodes, return_counts=True)
             if np.any(counts > 1):
@@ -181,8 +173,7 @@ class Dataset:
             shared = nodes[seen[nodes] != ""]
             if shared.size:
                 raise AsgatError(
-                    f"In {where} node {shared[0]} is in both {seen[shared[0]]} and {part}; "
-                    "parts must be disjoint."
+                    f"In {where} node {shared[0]} is in both {seen[shared[0]]} and {part}; parts must be disjoint."
                 )
             seen[nodes] = part
 

@@ -115,8 +115,7 @@ def _read(path: Path, expected: str) -> RawFile:
     found = hashlib.sha256(content).hexdigest()
     if found != expected:
         raise AsgatError(
-            f"{path} is corrupt: expected SHA-256 {expected}, found {found}; "
-            "delete it and run again to fetch it anew."
+            f"{path} is corrupt: expected SHA-256 {expected}, found {found}; delete it and run again to fetch it anew."
         )
     return RawFile(path, content)
 

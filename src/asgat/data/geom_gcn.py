@@ -58,23 +58,17 @@ def parse_nodes(raw: RawFile) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.i
         if node in rows:
             raise raw.failure(f"line {number} gives node {node} a second time")
         if len(features) != width:
-            raise raw.failure(
-                f"line {number} has {len(features)} features, but the lines before it have {width}"
-            )
+            raise raw.failure(f"line {number} has {len(features)} features, but the lines before it have {width}")
         rows[node] = features, label
     if not rows or max(rows) != len(rows) - 1:
         raise raw.failure(f"its {len(rows)} nodes must be numbered from 0 without a gap")
     ordered = [rows[node] for node in range(len(rows))]
-    return np.stack([features for features, _ in ordered]), np.array(
-        [label for _, label in ordered], dtype=np.int64
-    )
+    return np.stack([features for features, _ in ordered]), np.array([label for _, label in ordered], dtype=np.int64)
 
 
 def parse_edges(raw: RawFile) -> npt.NDArray[np.int64]:
     """Endpoints of shape [2, E] of lines ``node <tab> node`` below a header."""
-    ends = [
-        [_integer(raw, i, field) for field in fields] for i, fields in _lines(raw, ["node_id", "node_id"])
-    ]
+    ends = [[_integer(raw, i, field) for field in fields] for i, fields in _lines(raw, ["node_id", "node_id"])]
     return np.array(ends, dtype=np.int64).reshape(-1, 2).T
 
 
@@ -99,9 +93,7 @@ def _read_split(raw: RawFile, y: npt.NDArray[np.int64]) -> Split:
     masks = read_npz(raw, ["train_mask", "val_mask", "test_mask"])
     for part, mask in masks.items():
         if mask.shape != y.shape or np.any((mask != 0) & (mask != 1)):
-            raise raw.failure(
-                f"{part} must be {len(y)} zeros and ones, not {mask.dtype} of shape {mask.shape}"
-            )
+            raise raw.failure(f"{part} must be {len(y)} zeros and ones, not {mask.dtype} of shape {mask.shape}")
     train, val, test = (mask.astype(bool) for mask in masks.values())
     if np.any(train & val | train & test | val & test) or not np.any(train & (y >= 0)):
         raise raw.failure("its parts overlap, or there is nothing to train on")

@@ -40,9 +40,7 @@ def load_heterophilous(name: str, protocol: str, files: Mapping[str, RawFile]) -
     x, y, edges = arrays["node_features"], arrays["node_labels"], arrays["edges"]
     masks = [arrays[part] for part in _MASKS]
     if x.ndim != 2 or y.shape != x.shape[:1] or y.dtype.kind != "i" or np.any(y < 0):
-        raise raw.failure(
-            f"features {x.shape} and labels {y.dtype} {y.shape} do not fit, or a label is negative"
-        )
+        raise raw.failure(f"features {x.shape} and labels {y.dtype} {y.shape} do not fit, or a label is negative")
     if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind != "i":
         raise raw.failure(f"edges must be integers of shape [E, 2], not {edges.dtype} of shape {edges.shape}")
     if any(m.dtype != bool or m.ndim != 2 or m.shape != (len(masks[0]), len(y)) for m in masks):

@@ -48,9 +48,7 @@ def unpickle_csr(raw: RawFile) -> sp.csr_array:
     with raw.guard():
         state = _checked(raw, _load(raw), _Csr).state
         shape = state["_shape"]
-        data, indices, indptr = (
-            _checked(raw, state[key], _Array).value for key in ("data", "indices", "indptr")
-        )
+        data, indices, indptr = (_checked(raw, state[key], _Array).value for key in ("data", "indices", "indptr"))
         rows, columns = (_checked(raw, size, int) for size in shape)
         sound = (
             min(rows, columns) >= 0
@@ -171,9 +169,7 @@ def _scan(raw: RawFile) -> None:
     calls = 0
     for count, (instruction, argument, _) in enumerate(pickletools.genops(raw.content)):
         if instruction.name not in _INSTRUCTIONS:
-            raise raw.failure(
-                f"it holds the pickle instruction {instruction.name}, which no Planetoid file needs"
-            )
+            raise raw.failure(f"it holds the pickle instruction {instruction.name}, which no Planetoid file needs")
         calls += instruction.name in _CALLS
         too_far = instruction.name == "LONG_BINPUT" and isinstance(argument, int) and argument > MAX_MEMO
         if calls > MAX_CALLS or count > MAX_INSTRUCTIONS or too_far:
@@ -182,7 +178,5 @@ def _scan(raw: RawFile) -> None:
 
 def _checked(raw: RawFile, value: object, kind: type[_T]) -> _T:
     if type(value) is not kind:
-        raise raw.failure(
-            f"it holds {type(value).__name__} where {kind.__name__.strip('_').lower()} is expected"
-        )
+        raise raw.failure(f"it holds {type(value).__name__} where {kind.__name__.strip('_').lower()} is expected")
     return value

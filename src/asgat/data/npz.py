@@ -64,8 +64,6 @@ def _read_member(raw: RawFile, archive: zipfile.ZipFile, member: zipfile.ZipInfo
     if dtype.kind not in "biuf":
         raise raw.failure(f"{member.filename} holds {dtype}, not plain numbers")
     if math.prod(shape) * dtype.itemsize != len(content) - body.tell():
-        raise raw.failure(
-            f"{member.filename} promises shape {shape} of {dtype}, but holds another number of bytes"
-        )
+        raise raw.failure(f"{member.filename} promises shape {shape} of {dtype}, but holds another number of bytes")
     array: npt.NDArray[Any] = np.ndarray(math.prod(shape), dtype=dtype, buffer=content, offset=body.tell())
     return array.reshape(shape, order="F" if fortran_order else "C")

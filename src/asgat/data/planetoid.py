@@ -67,17 +67,13 @@ def _nodes(
     if len(known_y) != num_known:
         raise part["ally"].failure(f"it labels {len(known_y)} nodes, but allx has {num_known}")
     if tested.shape != (len(test), num_features):
-        raise part["tx"].failure(
-            f"its shape is {tested.shape}, but ({len(test)}, {num_features}) is expected"
-        )
+        raise part["tx"].failure(f"its shape is {tested.shape}, but ({len(test)}, {num_features}) is expected")
     if (len(tested_y), test_classes) != (len(test), num_classes):
         raise part["ty"].failure(
             f"its shape is ({len(tested_y)}, {test_classes}), but ({len(test)}, {num_classes}) is expected"
         )
     if len(np.unique(test)) != len(test) or np.any((test < num_known) | (test >= num_nodes)):
-        raise part["test.index"].failure(
-            f"test nodes must be distinct and from {num_known} to {num_nodes - 1}"
-        )
+        raise part["test.index"].failure(f"test nodes must be distinct and from {num_known} to {num_nodes - 1}")
     if num_known > num_nodes or num_nodes * num_features > MAX_FEATURE_ENTRIES:
         raise part["allx"].failure(f"{num_known} x {num_features} features do not fit {num_nodes} nodes")
     x = np.zeros((num_nodes, num_features), dtype=np.float32)
@@ -104,9 +100,7 @@ def _fixed_split(protocol: str, raw: RawFile, y: npt.NDArray[np.int64], test: np
     num_train = len(_labels(raw)[0])
     val = np.arange(num_train, num_train + NUM_VALIDATION)
     if not num_train or val[-1] >= min(test.min(initial=len(y)), len(y)):
-        raise raw.failure(
-            f"{num_train} training and {NUM_VALIDATION} validation nodes do not fit {len(y)} nodes"
-        )
+        raise raw.failure(f"{num_train} training and {NUM_VALIDATION} validation nodes do not fit {len(y)} nodes")
     train = np.arange(num_train)
     if protocol == "full":
         train = np.setdiff1d(np.arange(len(y)), np.concatenate([val, test]))

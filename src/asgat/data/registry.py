@@ -24,9 +24,7 @@ _HETEROPHILOUS = FileReader(heterophilous_files, load_heterophilous)
 
 def _planetoid(name: str, description: str, statistics: Statistics, note: str = "") -> DatasetInfo:
     source = f"{_GITHUB}/kimiyoung/planetoid"
-    return DatasetInfo(
-        name, description, source, ("full", "public", "geom-gcn"), statistics, _PLANETOID, note=note
-    )
+    return DatasetInfo(name, description, source, ("full", "public", "geom-gcn"), statistics, _PLANETOID, note=note)
 
 
 def _webgraph(name: str, description: str, statistics: Statistics, note: str = "") -> DatasetInfo:
@@ -47,9 +45,7 @@ def _heterophilous(
 
 
 _ENTRIES = (
-    _planetoid(
-        "cora", "papers on machine learning that cite each other", Statistics(2708, 10556, 1433, 7, 0.825)
-    ),
+    _planetoid("cora", "papers on machine learning that cite each other", Statistics(2708, 10556, 1433, 7, 0.825)),
     _planetoid(
         "citeseer",
         "papers on computer science that cite each other",
@@ -65,15 +61,9 @@ _ENTRIES = (
         note="The published node file is a copy of Texas's: Cornell's edges, Texas's features and labels. "
         "Kept because the paper's results are on it; cornell-true is the real one.",
     ),
-    _webgraph(
-        "wisconsin", "web pages of a computer science department", Statistics(251, 916, 1703, 5, 0.155)
-    ),
-    _heterophilous(
-        "chameleon", "Wikipedia pages on chameleons", "geom-gcn", Statistics(2277, 62792, 2325, 5, 0.247)
-    ),
-    _heterophilous(
-        "squirrel", "Wikipedia pages on squirrels", "geom-gcn", Statistics(5201, 396846, 2089, 5, 0.217)
-    ),
+    _webgraph("wisconsin", "web pages of a computer science department", Statistics(251, 916, 1703, 5, 0.155)),
+    _heterophilous("chameleon", "Wikipedia pages on chameleons", "geom-gcn", Statistics(2277, 62792, 2325, 5, 0.247)),
+    _heterophilous("squirrel", "Wikipedia pages on squirrels", "geom-gcn", Statistics(5201, 396846, 2089, 5, 0.217)),
     _heterophilous(
         "chameleon-filtered",
         "Chameleon without its duplicate nodes",

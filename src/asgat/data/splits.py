@@ -45,9 +45,7 @@ def split_from_masks(
 ) -> Split:
     """The split three masks of shape [N] describe, without the nodes that have no label."""
     labelled = y >= 0
-    return Split(
-        np.flatnonzero(train & labelled), np.flatnonzero(val & labelled), np.flatnonzero(test & labelled)
-    )
+    return Split(np.flatnonzero(train & labelled), np.flatnonzero(val & labelled), np.flatnonzero(test & labelled))
 
 
 def check_seed(seed: int) -> None:

@@ -99,24 +99,16 @@ class _Blocks:
         first = rng.integers(self.bounds[-1], size=count)
         label = self.label(first)
         if not inside:
-            step = (
-                rng.choice([-1, 1], size=count)
-                if self.structured
-                else rng.integers(1, self.num_classes, size=count)
-            )
+            step = rng.choice([-1, 1], size=count) if self.structured else rng.integers(1, self.num_classes, size=count)
             label = (label + step) % self.num_classes
         second = rng.integers(self.bounds[label], self.bounds[label + 1])
         return np.sort(np.stack([first, second]), axis=0)
 
 
-def _draw_edges(
-    blocks: _Blocks, count: int, homophily: float, rng: np.random.Generator
-) -> npt.NDArray[np.int64]:
+def _draw_edges(blocks: _Blocks, count: int, homophily: float, rng: np.random.Generator) -> npt.NDArray[np.int64]:
     num_inside = round(count * homophily)
     wanted = {True: num_inside, False: count - num_inside}
-    return np.concatenate(
-        [_distinct(blocks, inside, wanted[inside], rng) for inside in (True, False)], axis=1
-    )
+    return np.concatenate([_distinct(blocks, inside, wanted[inside], rng) for inside in (True, False)], axis=1)
 
 
 def _distinct(blocks: _Blocks, inside: bool, count: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:

@@ -63,11 +63,7 @@ def digits(neighbours: int = 10, seed: int = 0) -> Dataset:
 
     pixels, labels = load_digits(return_X_y=True)
     most = len(pixels) - 1
-    if (
-        isinstance(neighbours, bool)
-        or not isinstance(neighbours, (int, np.integer))
-        or not 1 <= neighbours <= most
-    ):
+    if isinstance(neighbours, bool) or not isinstance(neighbours, (int, np.integer)) or not 1 <= neighbours <= most:
         raise AsgatError(f"neighbours must be an integer from 1 to {most}, not {neighbours!r}.")
     graph = Graph.from_scipy(kneighbors_graph(pixels, int(neighbours)))
     y = np.asarray(labels, dtype=np.int64)
