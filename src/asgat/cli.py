@@ -215,7 +215,7 @@ def describe_datasets(data_dir: Path | None) -> list[dict[str, Any]]:
 
 def result_table(results: list[dict[str, Any]]) -> Table:
     """One row a result: scores in percent, mean ± standard deviation over runs."""
-    table = Table(title=f"Test scores on {results[0]['dataset']}, in percent", box=SIMPLE_HEAD)
+    table = Table(title=f"Test scores on {results[0]['dataset']}, in percent", box=SIMPLE_HEAD, pad_edge=False)
     for heading in ("model", "micro-F1", "macro-F1"):
         table.add_column(heading, no_wrap=True)
     auc = "roc_auc" in results[0]

@@ -10,6 +10,11 @@ from asgat.data import download
 from asgat.data.download import RawFile, address_of, checksums, data_directory, missing_files, read_files
 from asgat.errors import AsgatError
 
+# The sockets of broken downloads close when they are collected, which may be in the middle of any test here.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:unclosed:ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
+
 NAME, CONTENT = "planetoid/ind.cora.y", b"what the file should hold"
 
 

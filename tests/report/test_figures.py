@@ -115,11 +115,13 @@ def test_a_place_that_cannot_be_written_is_an_error(tmp_path):
         (np.exp(-FREQUENCY), "low-pass"),
         (FREQUENCY, "high-pass"),
         (np.exp(3 * FREQUENCY), "high-pass"),
-        (np.exp(-30 * (FREQUENCY - 1.0) ** 2), "band"),
-        (np.abs(FREQUENCY - 1.0), "band"),
-        (np.cos(6 * np.pi * FREQUENCY), "band"),
-        (np.full_like(FREQUENCY, 3.7), "band"),
-        (np.zeros_like(FREQUENCY), "band"),
+        (np.exp(-30 * (FREQUENCY - 1.0) ** 2), "middle"),
+        (np.abs(FREQUENCY - 1.0), "middle"),
+        (np.cos(6 * np.pi * FREQUENCY), "middle"),
+        (np.full_like(FREQUENCY, 3.7), "middle"),
+        (np.zeros_like(FREQUENCY), "flat"),
+        (np.abs(FREQUENCY - 1.0), "both ends"),
+        (np.sin(4 * np.pi * FREQUENCY), "mixed"),
     ],
 )
 def test_character(response, name):
@@ -142,7 +144,7 @@ def test_turned_over_low_is_high():
 def test_character_is_that_over_the_graphs_own_frequencies():
     """A response that rises where the eigenvalues are is high-pass, whatever it does elsewhere."""
     tent = 1.0 - np.abs(FREQUENCY - 1.0)
-    assert character(tent, FREQUENCY, FLAT) == "band"
+    assert character(tent, FREQUENCY, FLAT) == "middle"
     assert character(tent, FREQUENCY, (FREQUENCY < 1.0).astype(float)) == "high-pass"
     assert character(tent, FREQUENCY, (FREQUENCY > 1.0).astype(float)) == "low-pass"
 

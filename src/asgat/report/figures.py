@@ -17,12 +17,24 @@ from asgat.training.checkpoint import write_atomic
 
 
 def character(response: np.ndarray, frequency: np.ndarray, density: np.ndarray) -> str:
-    """Names a response by its correlation with λ over the graph's spectrum: low-pass, high-pass, or band."""
+    """Names the shape of a response over the graph's spectrum.
+
+    It is low-pass or high-pass if it follows λ; otherwise it may follow (λ - 1)²: "both ends" attends to nodes an even
+    number of steps away, "middle" is its opposite. A response without shape is flat.
+    """
     weight = density / density.sum()
-    x, g = frequency - weight @ frequency, response - weight @ response
-    spread = np.sqrt((weight @ x**2) * (weight @ g**2))
-    correlation = (weight @ (x * g)) / spread if spread > 1e-12 else 0.0
-    return "high-pass" if correlation > 0.5 else "low-pass" if correlation < -0.5 else "band"
+
+    def correlation(shape: np.ndarray) -> float:
+        x, g = shape - weight @ shape, response - weight @ response
+        spread = np.sqrt((weight @ x**2) * (weight @ g**2))
+        return float(weight @ (x * g) / spread) if spread > 1e-12 else 0.0
+
+    slope, bend = correlation(frequency), correlation((frequency - 1.0) ** 2)
+    if abs(slope) > 0.5:
+        return "high-pass" if slope > 0 else "low-pass"
+    if abs(bend) > 0.5:
+        return "both ends" if bend > 0 else "middle"
+    return "mixed" if slope or bend else "flat"
 
 
 def filter_figure(model: ASGAT, graph: Graph, path: Path, title: str) -> Path:
