@@ -129,7 +129,7 @@ def features_tensor(
     x: Any,
     device: torch.device | str | None = None,
     dtype: torch.dtype = torch.float32,
-    threshold: float = 0.1,
+    threshold: float = 0.15,
 ) -> SparseFeatures | Tensor:
     """The features in the form that is faster to multiply: sparse if less than ``threshold`` of them is non-zero."""
     features = SparseFeatures.from_dense(x, device, dtype)

@@ -8,7 +8,7 @@ from tests.kernels.devices import CUDA, DEVICES, EXAMPLES, captured, opcheck, sa
 from torch import Tensor
 
 from asgat.errors import AsgatError
-from asgat.kernels import RaggedRows, select_top
+from asgat.kernels import RaggedRows, rescore, select_top
 from asgat.kernels.select import _select_top, _select_top_grad
 
 LENGTHS = st.lists(st.integers(0, 12) | st.integers(250, 300), max_size=8)
@@ -197,3 +197,19 @@ def test_captured_step_replays(device: str) -> None:
     assert torch.equal(outputs[0], position)
     assert torch.equal(outputs[1], score)
     torch.testing.assert_close(outputs[2], gradient(score, position, coefficients))
+
+
+def test_rescore_repeats_scores_and_their_gradient():
+    generator = torch.Generator().manual_seed(0)
+    value = torch.randn(12, 3, dtype=torch.float64, generator=generator)
+    rows = RaggedRows(torch.tensor([0, 5, 5, 12]))
+    coefficients = torch.randn(2, 3, dtype=torch.float64, generator=generator).requires_grad_()
+    position, score = select_top(value, rows, coefficients, 6)
+    again = rescore(value, coefficients, position, score.detach())
+    assert torch.equal(again, score)
+    weight = torch.randn(score.shape, dtype=torch.float64, generator=generator)
+    finite = torch.isfinite(score)
+    (expected,) = torch.autograd.grad((weight * score)[finite].sum(), coefficients, retain_graph=True)
+    (found,) = torch.autograd.grad((weight * again)[finite].sum(), coefficients)
+    assert torch.equal(found, expected)
+    torch.library.opcheck(torch.ops.asgat.rescore.default, (value, coefficients, position, score.detach()))

@@ -13,9 +13,11 @@ from tests.spectral.conformance import DOUBLE, FILTERS, OperatorConformance, ass
 from tests.strategies import ZOO, generic_graph, graphs
 
 from asgat.attention import attend
+from asgat.data import load_dataset
 from asgat.errors import AsgatError
 from asgat.filters import HeatFilter, MLPFilter
 from asgat.graph import Graph
+from asgat.kernels import select_top
 from asgat.spectral import ChebyshevOperator, TableOperator
 from asgat.spectral.certificate import SampledCertificate, certify_rows
 from asgat.spectral.table_exact import exact_rows
@@ -341,3 +343,33 @@ def test_progress_is_told():
     seen = []
     TableOperator(LARGE, 3, candidates=2, progress=lambda done, total: seen.append((done, total)))
     assert seen[-1] == (60, 60)
+
+
+def test_what_was_selected_is_remembered_until_the_filter_changes(monkeypatch):
+    from asgat.spectral import table as module
+
+    calls: list[int] = []
+
+    def counted(*arguments: Any) -> Any:
+        calls.append(1)
+        return select_top(*arguments)
+
+    monkeypatch.setattr(module, "select_top", counted)
+    graph = load_dataset("karate").graph
+    operator = TableOperator(graph, order=4, candidates=8)
+    filter = MLPFilter(2)
+    with torch.no_grad():
+        first = operator.top(filter, 3)
+    index, score = operator.top(filter, 3)
+    assert len(calls) == 1
+    assert torch.equal(index, first[0])
+    assert torch.equal(score, first[1])
+    fresh = TableOperator(graph, order=4, candidates=8)
+    grads = [torch.autograd.grad(op.top(filter, 3)[1].sum(), list(filter.parameters())) for op in (operator, fresh)]
+    for found, expected in zip(*grads, strict=True):
+        torch.testing.assert_close(found, expected)
+    with torch.no_grad():
+        next(filter.parameters()).data.add_(1.0)
+    assert not torch.equal(operator.top(filter, 3)[1], score), "a change by any means is seen"
+    operator.top(filter, 2)
+    assert len(calls) == 4, "the fresh operator's, the changed filter's, and another k's"

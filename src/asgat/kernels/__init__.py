@@ -6,6 +6,6 @@ Importing this package loads neither; the first call on a device does, and compi
 from asgat.kernels.csr_matmul import csr_matmul
 from asgat.kernels.gather_sum import gather_sum
 from asgat.kernels.ragged_rows import RaggedRows
-from asgat.kernels.select import select_top
+from asgat.kernels.select import rescore, select_top
 
-__all__ = ["RaggedRows", "csr_matmul", "gather_sum", "select_top"]
+__all__ = ["RaggedRows", "csr_matmul", "gather_sum", "rescore", "select_top"]

@@ -57,6 +57,37 @@ def select_top(value: Tensor, rows: RaggedRows, coefficients: Tensor, k: int) ->
     return position, score.to(coefficients.dtype) if narrow else score
 
 
+def rescore(value: Tensor, coefficients: Tensor, position: Tensor, score: Tensor) -> Tensor:
+    """Scores that :func:`select_top` gave for the same coefficients, again with a gradient to these.
+
+    Forward it costs a copy: what was selected and how it scored is known.
+    """
+    again: Tensor = _rescore(value, coefficients.to(score.dtype), position, score)
+    return again
+
+
+@torch.library.custom_op("asgat::rescore", mutates_args=())
+def _rescore(value: Tensor, coefficients: Tensor, position: Tensor, score: Tensor) -> Tensor:
+    return score.clone()
+
+
+@_rescore.register_fake
+def _(value: Tensor, coefficients: Tensor, position: Tensor, score: Tensor) -> Tensor:
+    return torch.empty_like(score)
+
+
+def _rescore_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.save_for_backward(inputs[0], inputs[2])
+
+
+def _rescore_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    value, position = ctx.saved_tensors
+    return None, _select_top_grad(value, position, grad), None, None
+
+
+_rescore.register_autograd(_rescore_backward, setup_context=_rescore_context)
+
+
 @torch.library.custom_op("asgat::select_top", mutates_args=())
 def _select_top(
     value: Tensor,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import deque
 from typing import Literal, Self
 
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor
 from asgat.errors import AsgatError
 from asgat.filters.base import SpectralFilter
 from asgat.graph import Graph
-from asgat.kernels import RaggedRows, select_top
+from asgat.kernels import RaggedRows, rescore, select_top
 from asgat.spectral.base import UNREACHABLE
 from asgat.spectral.candidates import CandidateTable, Progress
 from asgat.spectral.certificate import Certificate, SampledCertificate, certify, certify_rows
@@ -74,6 +75,7 @@ class TableOperator(ChebyshevOperator):
     def _use(self, table: CandidateTable) -> None:
         self.table = table.to(self.device)
         self._rows = RaggedRows(self.table.indptr)
+        self._selected: deque[tuple[Tensor, Tensor, Tensor]] = deque(maxlen=4)
         self._magnitude = _largest_magnitudes(self.table) if table.exact else None
 
     def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Self:
@@ -105,8 +107,19 @@ class TableOperator(ChebyshevOperator):
             raise AsgatError("include_unreachable needs every pair, which no table holds; use ChebyshevOperator.")
         if k > self.candidates:
             raise AsgatError(f"k = {k} needs at least as many candidates, but there are {self.candidates}.")
-        position, score = select_top(self.table.value, self._rows, self.coefficients(filter), k)
+        position, score = self._select(self.coefficients(filter), k)
         return self.table.index[position.clamp(min=0)].long(), score
+
+    def _select(self, coefficients: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """The best entries; remembered on the CPU, as an epoch trains with the filters the last one was judged by."""
+        if coefficients.is_cuda or torch.compiler.is_compiling():  # to compare coefficients would wait for the device
+            return select_top(self.table.value, self._rows, coefficients, k)
+        for known, position, score in self._selected:
+            if position.size(-1) == k and torch.equal(known, coefficients):
+                return position, rescore(self.table.value, coefficients, position, score)
+        position, score = select_top(self.table.value, self._rows, coefficients, k)
+        self._selected.append((coefficients.detach(), position, score.detach()))
+        return position, score
 
     def certify(self, filter: SpectralFilter, index: Tensor, score: Tensor, sample: int = 128) -> Certificate:
         """Bounds on the error of the rows :meth:`top` selected.

@@ -169,9 +169,14 @@ def _select_rows(
     for row in range(start, stop):
         for begin in range(indptr[row], indptr[row + 1], CHUNK):
             size = min(CHUNK, indptr[row + 1] - begin)
-            for i in range(size):
-                for p in range(orders):
-                    values[p, i] = _decode(stored[begin + i, p], half)
+            if half == FULL:  # told apart out here: in the loop it would cost more than the copy
+                for i in range(size):
+                    for p in range(orders):
+                        values[p, i] = stored[begin + i, p]
+            else:
+                for i in range(size):
+                    for p in range(orders):
+                        values[p, i] = _decode(stored[begin + i, p], half)
             for head in range(heads):
                 _score(values, size, coefficients, head, scores)
                 groups = _clean(scores, size)
