@@ -280,7 +280,9 @@ class Job:
         console.print(what, highlight=False)
         try:
             with RunProgress(self.runs, config.epochs) as progress:
-                return run(data, model, config, self.runs, self.seed, self.device, out, self.fresh, progress)
+                return run(
+                    data, model, config, self.runs, self.seed, self.device, out, self.fresh, progress, progress.building
+                )
         except KeyboardInterrupt:  # Typer would end in silence
             errors.print("Interrupted. Finished runs are kept; the same command goes on from there.")
             raise typer.Exit(130) from None
@@ -305,8 +307,12 @@ class RunProgress:
     def __exit__(self, *_: object) -> None:
         self.bar.stop()
 
+    def building(self, done: int, rows: int) -> None:
+        """A table in the making."""
+        self.bar.update(self.task, total=rows, completed=done, run="table", figures="rows of the candidate table")
+
     def __call__(self, run: int, epoch: Any) -> None:
         losses = f"loss {epoch.train_loss:.3f}  validation loss {epoch.val_loss:.3f}"
         figures = f"{losses}  score {100 * epoch.val_score:.1f} %"
         number = f"{self.runs.index(run) + 1}/{len(self.runs)}"
-        self.bar.update(self.task, completed=epoch.epoch, run=number, figures=figures)
+        self.bar.update(self.task, total=self.epochs, completed=epoch.epoch, run=number, figures=figures)

@@ -17,6 +17,7 @@ from asgat.graph import Graph
 from asgat.nn.asgat import ASGAT
 from asgat.nn.baselines import GCN, MLP
 from asgat.spectral import ChebyshevOperator, ExactOperator, SpectralOperator, TableOperator
+from asgat.spectral.candidates import Progress
 from asgat.spectral.planner import check_plan
 
 
@@ -28,7 +29,8 @@ class ModelSpec:
         summary: one line for people.
         config: its settings.
         build: settings, number of features and of classes → module.
-        prepare: graph, settings, device → what the module's ``forward`` takes after x, made once per graph.
+        prepare: graph, settings, device and perhaps something to call with the rows done and in all → what the
+            module's ``forward`` takes after x, made once per graph.
         fixed: settings the name stands for; they cannot be changed.
         defaults: settings that start from another value than ``config`` gives.
         sparse: whether its ``forward`` takes sparse features.
@@ -37,7 +39,7 @@ class ModelSpec:
     summary: str
     config: type[TrainConfig]
     build: Callable[[Any, int, int], nn.Module]
-    prepare: Callable[[Graph, Any, torch.device], tuple[Any, ...]]
+    prepare: Callable[..., tuple[Any, ...]]
     fixed: Mapping[str, Any] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
     sparse: bool = False
@@ -54,7 +56,11 @@ def make_filter(config: ASGATConfig) -> Callable[[int], SpectralFilter]:
 
 
 def make_operator(
-    graph: Graph, config: ASGATConfig, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32
+    graph: Graph,
+    config: ASGATConfig,
+    device: torch.device | str = "cpu",
+    dtype: torch.dtype = torch.float32,
+    progress: Progress | None = None,
 ) -> SpectralOperator:
     """The operator a configuration names, on a candidate table unless the graph is small or every pair is asked for.
 
@@ -80,6 +86,7 @@ def make_operator(
         cap=config.cap,
         storage=getattr(torch, config.storage),
         builder="exact" if form == "exact table" else "truncated",
+        progress=progress,
     )
 
 
@@ -105,14 +112,16 @@ def _build_plain(model: type[nn.Module], config: TrainConfig, in_channels: int, 
     return model(in_channels, config.hidden, out_channels, config.layers, config.dropout)
 
 
-def _prepare_edges(graph: Graph, config: TrainConfig, device: torch.device) -> tuple[Any, ...]:
+def _prepare_edges(graph: Graph, config: TrainConfig, device: torch.device, *_: Any) -> tuple[Any, ...]:
     weight = torch.from_numpy(graph.adjacency.tocoo().data).float()
     return torch.from_numpy(graph.edge_index()).to(device), weight.to(device)
 
 
 def _asgat(summary: str, fixed: dict[str, Any], defaults: dict[str, Any] | None = None) -> ModelSpec:
-    def prepare(graph: Graph, config: ASGATConfig, device: torch.device) -> tuple[Any, ...]:
-        return (make_operator(graph, config, device),)
+    def prepare(
+        graph: Graph, config: ASGATConfig, device: torch.device, progress: Progress | None = None
+    ) -> tuple[Any, ...]:
+        return (make_operator(graph, config, device, progress=progress),)
 
     return ModelSpec(summary, ASGATConfig, _build_asgat, prepare, fixed, defaults or {}, sparse=True)
 

@@ -20,6 +20,7 @@ from asgat.nn.asgat import ASGAT
 from asgat.nn.registry import ModelSpec, model_spec
 from asgat.sparse_features import features_tensor
 from asgat.spectral import TableOperator
+from asgat.spectral.candidates import Progress
 from asgat.training.checkpoint import RunDirectory
 from asgat.training.trainer import Epoch, evaluate, train
 
@@ -32,13 +33,15 @@ def normalise_rows(x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     return np.asarray(x / np.where(total > 0, total, 1.0), dtype=np.float32)
 
 
-def make_inputs(dataset: Dataset, model: str, config: TrainConfig, device: torch.device) -> tuple[Any, ...]:
+def make_inputs(
+    dataset: Dataset, model: str, config: TrainConfig, device: torch.device, building: Progress | None = None
+) -> tuple[Any, ...]:
     """What the model's ``forward`` takes for this data set: features, then what the model made of the graph."""
     x = normalise_rows(dataset.x) if config.normalize_features else dataset.x
     graph = dataset.graph.with_self_loops(config.self_loops)
     spec = model_spec(model)
     features = features_tensor(x, device) if spec.sparse else torch.tensor(x, device=device)
-    return features, *spec.prepare(graph, config, device)
+    return features, *spec.prepare(graph, config, device, building)
 
 
 def run(
@@ -51,6 +54,7 @@ def run(
     out: Path | str | None = None,
     fresh: bool = False,
     progress: RunProgress | None = None,
+    building: Progress | None = None,
 ) -> dict[str, Any]:
     """Trains a model on the given runs of a data set and returns the result as in ``result.json``.
 
@@ -66,6 +70,7 @@ def run(
         out: run directory; finished runs found there are taken over.
         fresh: forget what the run directory holds.
         progress: called with the run and every epoch.
+        building: called with the rows done and in all while a table is built.
     """
     device = torch.device(device)
     spec = model_spec(model)
@@ -93,7 +98,7 @@ def run(
     if not missing:
         return result
     y = torch.from_numpy(dataset.y).to(device)
-    inputs = make_inputs(dataset, model, config, device)
+    inputs = make_inputs(dataset, model, config, device, building)
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     for i in missing:
