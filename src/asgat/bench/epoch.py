@@ -135,7 +135,7 @@ def timer(
     step = Step(build().to(device), inputs, torch.from_numpy(data.y).to(device), data.splits[0], config, "micro_f1")
     on_cuda = device.type == "cuda"
     epochs = CapturedEpochs(step, 0) if captured and on_cuda else EagerEpochs(step)
-    for _ in range(2):
+    for _ in range(2 if on_cuda else 1):
         epochs.run(16)  # compile, warm up
 
     def run() -> float:
