@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import secrets
 import tomllib
@@ -51,7 +52,16 @@ def _toml(value: Any) -> str:
 
 
 def to_json(values: Any) -> bytes:
-    return (json.dumps(values, indent=2, allow_nan=False) + "\n").encode()
+    """JSON that any reader takes: numbers it has no word for, infinity and NaN, become null."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {key: plain(item) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [plain(item) for item in value]
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    return (json.dumps(plain(values), indent=2, allow_nan=False) + "\n").encode()
 
 
 class RunDirectory:
