@@ -117,7 +117,7 @@ def test_none_survives_toml():
     assert make_config("asgat-cheb", **read) == config
 
 
-def test_json_refuses_what_other_programs_cannot_read():
+def test_json_keeps_letters_and_numbers():
     assert json.loads(to_json({"λ": [1, None, 0.1]})) == {"λ": [1, None, 0.1]}
 
 
