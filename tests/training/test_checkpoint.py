@@ -178,11 +178,6 @@ def test_fresh_forgets_the_earlier_runs(tmp_path):
     assert tomllib.loads((tmp_path / "config.toml").read_text()) == other
 
 
-def test_results_without_settings_are_not_taken_over(tmp_path):
-    (tmp_path / "result.json").write_text('{"rows": [{"run": 0}]}')
-    assert RunDirectory(tmp_path).begin(SETTINGS) == []
-
-
 def test_a_place_below_a_file_is_no_run_directory(tmp_path):
     (tmp_path / "file").write_text("")
     for fresh in (False, True):
@@ -320,3 +315,12 @@ def test_metadata_of_another_program_is_named(tmp_path):
 def test_numbers_json_has_no_word_for_become_null():
     values = {"a": [1.5, float("nan")], "b": {"c": float("inf"), "d": True, "e": "text", "f": None}}
     assert json.loads(to_json(values)) == {"a": [1.5, None], "b": {"c": None, "d": True, "e": "text", "f": None}}
+
+
+def test_files_of_someone_else_are_left_alone(tmp_path):
+    (tmp_path / "result.json").write_text("theirs")
+    with pytest.raises(AsgatError, match=r"result\.json but no config\.toml"):
+        RunDirectory(tmp_path).begin({"dataset": "karate"})
+    assert (tmp_path / "result.json").read_text() == "theirs"
+    assert RunDirectory(tmp_path).begin({"dataset": "karate"}, fresh=True) == []
+    assert not (tmp_path / "result.json").exists()

@@ -94,7 +94,14 @@ class RunDirectory:
                     "choose another --out, or --fresh to replace it."
                 )
             return list(self.read_result().get("rows", [])) if (self.path / "result.json").exists() else []
-        for name in ("result.json", "metrics.jsonl", "model.safetensors"):
+        names = ("result.json", "metrics.jsonl", "model.safetensors")
+        strange = [name for name in names if not fresh and (self.path / name).exists()]
+        if strange:
+            raise AsgatError(
+                f"{self.path} holds {', '.join(strange)} but no config.toml, so it is no run directory of ours; "
+                "choose another --out, or --fresh to replace these files."
+            )
+        for name in names:
             try:
                 (self.path / name).unlink(missing_ok=True)
             except OSError as error:
