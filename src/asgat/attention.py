@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from asgat.filters.base import SpectralFilter
-from asgat.kernels import gather_sum
+from asgat.kernels import dropout, gather_sum, row_softmax
 from asgat.spectral.base import SpectralOperator, check_k
 from asgat.spectral.certificate import Certificate
 
@@ -38,16 +37,17 @@ class SparseAttention:
 
     def dropout(self, p: float, training: bool = True) -> SparseAttention:
         """The same attention with weights zeroed at random and the others scaled up, as in GAT."""
-        return self if p == 0.0 or not training else replace(self, weight=F.dropout(self.weight, p, training))
+        return self if p == 0.0 or not training else replace(self, weight=dropout(self.weight, p))
 
-    def aggregate(self, x: Tensor) -> Tensor:
-        r""":math:`\sum_u a_{vu} x_u` per head: [N, F] → [heads, N, F], O(heads · N · k · F), nothing N×N."""
+    def aggregate(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
+        r""":math:`\sum_u a_{vu} x_u + b` per head: [N, F] → [heads, N, F], O(heads · N · k · F), nothing N×N.
+
+        ``bias`` is [heads, F].
+        """
         heads, rows, k = self.index.shape
-        if rows == 0 or k == 0:
-            return x.new_zeros(heads, rows, x.size(-1))
         # Rows outermost: heads end up beside each other, so that concatenating them later copies nothing.
-        index, weight = (part.transpose(0, 1).reshape(-1, k) for part in (self.index, self.weight))
-        return gather_sum(x, index, weight).view(rows, heads, -1).transpose(0, 1)
+        index, weight = (part.transpose(0, 1).reshape(rows * heads, k) for part in (self.index, self.weight))
+        return gather_sum(x, index, weight, bias).view(rows, heads, x.size(-1)).transpose(0, 1)
 
     def density(self) -> float:
         """Share of the heads · N · N possible weights that are not zero."""
@@ -90,4 +90,4 @@ def attend(
     else:
         index, score = operator.top(filter, k, include_unreachable)
     certificate = operator.certify(filter, index, score) if certified else None
-    return SparseAttention(index, torch.softmax(score, dim=-1), operator.num_nodes, certificate)
+    return SparseAttention(index, row_softmax(score), operator.num_nodes, certificate)

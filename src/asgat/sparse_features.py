@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from asgat import kernels
 from asgat.errors import AsgatError
-from asgat.kernels import csr_matmul
 
 
 class SparseFeatures:
@@ -87,13 +87,13 @@ class SparseFeatures:
         """Dropout on the non-zeros alone: the same distribution as on the dense matrix, whose zeros stay zero."""
         if p == 0.0 or not training:
             return self
-        return SparseFeatures(F.dropout(self.value, p, training), *self._pattern)
+        return SparseFeatures(kernels.dropout(self.value, p), *self._pattern)
 
     def matmul(self, dense: Tensor) -> Tensor:
         """The product with [F, C], O(nnz · C)."""
         if dense.dim() != 2 or dense.size(0) != self.shape[1]:
             raise AsgatError(f"Features {list(self.shape)} cannot be multiplied by {list(dense.shape)}.")
-        return csr_matmul(self.indptr, self.index, self.value, self.indptr_t, self.index_t, self.order_t, dense)
+        return kernels.csr_matmul(self.indptr, self.index, self.value, self.indptr_t, self.index_t, self.order_t, dense)
 
     def linear(self, weight: Tensor) -> Tensor:
         r""":math:`x W^\top` for a weight [C, F] as :class:`torch.nn.Linear` keeps it; copies the weight once."""
@@ -117,7 +117,7 @@ class SparseFeatures:
 
 def dropout(x: Tensor | SparseFeatures, p: float, training: bool = True) -> Tensor | SparseFeatures:
     """Dropout on features of either form."""
-    return x.dropout(p, training) if isinstance(x, SparseFeatures) else F.dropout(x, p, training)
+    return x.dropout(p, training) if isinstance(x, SparseFeatures) else kernels.dropout(x, p, training)
 
 
 def linear(x: Tensor | SparseFeatures, weight: Tensor) -> Tensor:
@@ -129,10 +129,15 @@ def features_tensor(
     x: Any,
     device: torch.device | str | None = None,
     dtype: torch.dtype = torch.float32,
-    threshold: float = 0.15,
+    threshold: float | None = None,
 ) -> SparseFeatures | Tensor:
-    """The features in the form that is faster to multiply: sparse if less than ``threshold`` of them is non-zero."""
+    """The features in the form that is faster to multiply: sparse if less than ``threshold`` of them is non-zero.
+
+    By default that is 15 % on the CPU and 5 % on CUDA, which is better at dense products.
+    """
     features = SparseFeatures.from_dense(x, device, dtype)
+    if threshold is None:
+        threshold = 0.15 if features.device.type == "cpu" else 0.05
     return features if features.density < threshold else features.to_dense()
 
 

@@ -17,7 +17,7 @@ EXAMPLES = 12 if torch.cuda.is_available() else 40  # on CUDA nearly every shape
 
 def opcheck(operator: Any, *arguments: Any) -> None:
     """Schema, fake tensors, autograd registration and tracing with dynamic shapes."""
-    torch.library.opcheck(operator, arguments)
+    torch.library.opcheck(operator.registered, arguments)
 
 
 def same_for_any_threads(compute: Callable[[], tuple[Tensor, ...]]) -> None:

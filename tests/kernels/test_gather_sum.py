@@ -111,6 +111,21 @@ def test_half_precision_is_promoted(device: str) -> None:
                                rtol=1e-5, atol=1e-5)  # fmt: skip
 
 
+@pytest.mark.parametrize("device", DEVICES)
+@given(b=st.integers(0, 4), biases=st.integers(1, 3), k=st.integers(0, 3), f=st.integers(1, 20))
+@settings(max_examples=EXAMPLES, deadline=None)
+def test_a_bias_is_added_in_turn(device: str, b: int, biases: int, k: int, f: int) -> None:
+    x, index, weight = problem(6, b * biases, k, f, device=device)
+    bias = torch.linspace(-1, 1, biases * f, dtype=x.dtype, device=device).view(biases, f).requires_grad_()
+    out = gather_sum(x, index, weight, bias)
+    expected = plain(x, index, weight) + bias.repeat(b, 1)
+    torch.testing.assert_close(out, expected)
+    direction = torch.linspace(-1, 2, out.numel(), dtype=out.dtype, device=device).view_as(out)
+    ours, theirs = (torch.autograd.grad(y, (x, weight, bias), direction) for y in (out, expected))
+    for a, c in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a, c)
+
+
 @pytest.mark.parametrize("bad", [-1, 7])
 def test_indices_out_of_range_are_refused(bad: int) -> None:
     x, index, weight = problem()
@@ -123,6 +138,8 @@ def test_shapes_that_do_not_fit_are_refused() -> None:
     x, index, weight = problem()
     with pytest.raises(AsgatError, match="one shape"):
         gather_sum(x, index, weight[:, :2])
+    with pytest.raises(AsgatError, match="divisor of 9"):
+        gather_sum(x, index, weight, torch.zeros(2, 5))
 
 
 def test_number_of_threads_does_not_show() -> None:
@@ -139,7 +156,8 @@ def test_number_of_threads_does_not_show() -> None:
 def test_operators_are_well_formed(device: str) -> None:
     x, index, weight = problem(device=device)
     grad = torch.randn(9, 5, dtype=torch.float64, device=device)
-    opcheck(_gather_sum, x, index, weight)
+    opcheck(_gather_sum, x, index, weight, None)
+    opcheck(_gather_sum, x, index, weight, torch.randn(3, 5, dtype=torch.float64, device=device, requires_grad=True))
     opcheck(_gather_sum_grad_x, grad, index, weight.detach(), 7)
     opcheck(_gather_sum_grad_weight, grad, x.detach(), index)
 

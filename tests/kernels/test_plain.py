@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from asgat.kernels import RaggedRows, backend, gather_sum, plain, select_top
+from asgat.kernels import RaggedRows, backend, dropout, gather_sum, plain, row_softmax, select_top
 from asgat.sparse_features import SparseFeatures
 
 
@@ -27,6 +27,27 @@ def test_gather_sum(request: pytest.FixtureRequest) -> None:
     request.getfixturevalue("without_compiler")
     torch.testing.assert_close(gather_sum(x, index, weight), expected)
     assert torch.autograd.gradcheck(gather_sum, (x, index, weight))
+
+
+def test_gather_sum_with_bias(request: pytest.FixtureRequest) -> None:
+    x, weight, bias = (torch.randn(*shape, dtype=torch.float64) for shape in ((6, 4), (9, 3), (3, 4)))
+    index = torch.randint(0, 6, (9, 3))
+    expected = gather_sum(x, index, weight, bias)
+    request.getfixturevalue("without_compiler")
+    torch.testing.assert_close(gather_sum(x, index, weight, bias), expected)
+
+
+def test_dropout_and_softmax(request: pytest.FixtureRequest) -> None:
+    request.getfixturevalue("without_compiler")
+    score = torch.randn(5, 7, dtype=torch.float64, requires_grad=True)
+    torch.testing.assert_close(row_softmax(score), torch.softmax(score, dim=-1))
+    assert torch.autograd.gradcheck(row_softmax, score)
+    x = torch.ones(100, 100, requires_grad=True)
+    out = dropout(x, 0.25)
+    (grad,) = torch.autograd.grad(out.sum(), x)
+    assert torch.equal(grad, out)
+    assert out.unique().tolist() == pytest.approx([0.0, 4 / 3])
+    assert abs((out == 0).float().mean() - 0.25) < 0.03
 
 
 def test_csr_matmul(request: pytest.FixtureRequest) -> None:

@@ -64,6 +64,31 @@ def test_positions_scores_and_gradients(device: str, lengths: list[int], heads: 
 
 
 @pytest.mark.parametrize("device", DEVICES)
+@given(lengths=LENGTHS, heads=st.integers(1, 3), k=st.integers(1, 20), moved=st.sampled_from([0.0, 0.01, 1.0, 30.0]))
+@settings(max_examples=EXAMPLES, deadline=None)
+def test_a_hint_changes_nothing(device: str, lengths: list[int], heads: int, k: int, moved: float) -> None:
+    value, rows, coefficients = problem(lengths, heads, 5, device=device)
+    steps = torch.arange(coefficients.numel(), dtype=coefficients.dtype, device=device).view_as(coefficients)
+    before = (coefficients.detach() + moved * steps.cos()).round(decimals=3)
+    hint, _ = select_top(value, rows, before, k)
+    position, score = select_top(value, rows, coefficients, k, hint)
+    expected_position, expected_score = select_top(value, rows, coefficients, k)
+    assert torch.equal(position, expected_position)
+    assert torch.equal(score, expected_score)
+
+
+def test_a_hint_survives_scores_that_are_no_numbers() -> None:
+    value, rows, coefficients = problem([9, 0, 4, 40], 2, 3)
+    hint, _ = select_top(value, rows, coefficients, 6)
+    value[hint[0, 0, 0]] = torch.nan
+    value[hint[1, 3, 1]] = -torch.inf
+    position, score = select_top(value, rows, coefficients, 6, hint)
+    expected_position, expected_score = select_top(value, rows, coefficients, 6)
+    assert torch.equal(position, expected_position)
+    assert torch.equal(score, expected_score)
+
+
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("value_dtype", [torch.float32, torch.float16, torch.bfloat16, torch.float64])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_storage_and_compute_dtypes(device: str, value_dtype: torch.dtype, dtype: torch.dtype) -> None:
@@ -148,6 +173,8 @@ def test_wrong_arguments_are_refused(device: str) -> None:
         select_top(value[:5], rows, coefficients, 2)
     with pytest.raises(AsgatError, match="at least 1"):
         select_top(value, rows, coefficients, 0)
+    with pytest.raises(AsgatError, match="hint has shape"):
+        select_top(value, rows, coefficients, 2, rows.indptr.new_zeros(3, 2, 1))
 
 
 def test_number_of_threads_does_not_show() -> None:
@@ -164,7 +191,17 @@ def test_number_of_threads_does_not_show() -> None:
 @pytest.mark.parametrize("device", DEVICES)
 def test_operators_are_well_formed(device: str) -> None:
     value, rows, coefficients = problem([5, 3, 0, 70], device=device)
-    opcheck(_select_top, value, rows.indptr, rows.order, rows.widths, rows.counts, coefficients, 3)
+    opcheck(
+        _select_top,
+        value,
+        rows.indptr,
+        rows.order,
+        rows.widths,
+        rows.counts,
+        coefficients,
+        3,
+        rows.indptr.new_empty(0, 0, 0),
+    )
     position, score = select_top(value, rows, coefficients, 3)
     opcheck(_select_top_grad, value, position, torch.ones_like(score.detach()))
 

@@ -51,7 +51,7 @@ def test_arguments_reach_every_layer():
     for conv in net.layers:
         assert isinstance(conv, ASGATConv)
         assert (conv.k, conv.dropout, conv.include_unreachable) == (4, 0.3, True)
-        assert conv.root is not None
+        assert conv.root_weight is not None
         assert isinstance(conv.filter, HeatFilter)
     assert [conv.filter.heads for conv in net.layers] == [2, 1]
     assert net.layers[0].filter is not net.layers[1].filter
@@ -111,9 +111,9 @@ def test_runs_on_a_graph_it_was_not_trained_on():
 
 def test_reset_parameters_reaches_every_layer():
     net = model(root=True)
-    before = [conv.lin.weight.clone() for conv in net.layers]
+    before = [conv.weight.clone() for conv in net.layers]
     net.reset_parameters()
-    assert all(not torch.equal(conv.lin.weight, b) for conv, b in zip(net.layers, before, strict=True))
+    assert all(not torch.equal(conv.weight, b) for conv, b in zip(net.layers, before, strict=True))
 
 
 def test_dropout_acts_in_training_alone():

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from asgat.memory import keep_freed_memory
 from asgat.nn.registry import make_config
 
 SETTINGS: dict[str, Any] = dict(
@@ -57,6 +58,7 @@ def measure(nodes: int, device_name: str) -> dict[str, Any]:
     from asgat.training.runner import make_inputs
     from asgat.training.step import EagerEpochs, Step
 
+    keep_freed_memory()
     device = torch.device(device_name)
     data = contextual_sbm(num_nodes=nodes, mean_degree=10.0, homophily=0.2, num_features=64, seed=0)
     config = make_config("asgat-cheb", **SETTINGS)

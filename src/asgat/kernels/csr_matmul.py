@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from asgat.kernels.backend import compute_dtype, kernels
+from asgat.kernels.operator import Operator
 
 
 def csr_matmul(
@@ -41,14 +41,12 @@ def csr_matmul(
     return out
 
 
-@torch.library.custom_op("asgat::csr_product", mutates_args=())
-def _csr_product(indptr: Tensor, index: Tensor, value: Tensor, dense: Tensor) -> Tensor:
+def _product(indptr: Tensor, index: Tensor, value: Tensor, dense: Tensor) -> Tensor:
     out: Tensor = kernels("csr_matmul", dense).csr_matmul(indptr, index, value, dense)
     return out
 
 
-@torch.library.custom_op("asgat::csr_matmul", mutates_args=())
-def _csr_matmul(
+def _forward(
     indptr: Tensor,
     index: Tensor,
     value: Tensor,
@@ -57,26 +55,7 @@ def _csr_matmul(
     order_t: Tensor,
     dense: Tensor,
 ) -> Tensor:
-    out: Tensor = kernels("csr_matmul", dense).csr_matmul(indptr, index, value, dense)
-    return out
-
-
-@_csr_product.register_fake
-def _(indptr: Tensor, index: Tensor, value: Tensor, dense: Tensor) -> Tensor:
-    return dense.new_empty(indptr.numel() - 1, dense.size(1))
-
-
-@_csr_matmul.register_fake
-def _(
-    indptr: Tensor,
-    index: Tensor,
-    value: Tensor,
-    indptr_t: Tensor,
-    index_t: Tensor,
-    order_t: Tensor,
-    dense: Tensor,
-) -> Tensor:
-    return dense.new_empty(indptr.numel() - 1, dense.size(1))
+    return _product(indptr, index, value, dense)
 
 
 def _setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
@@ -89,4 +68,15 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     return None, None, None, None, None, None, _csr_product(indptr_t, index_t, value[order_t], grad)
 
 
-_csr_matmul.register_autograd(_backward, setup_context=_setup_context)
+_csr_product = Operator(
+    "asgat::csr_product",
+    _product,
+    lambda indptr, index, value, dense: dense.new_empty(indptr.numel() - 1, dense.size(1)),
+)
+_csr_matmul = Operator(
+    "asgat::csr_matmul",
+    _forward,
+    lambda indptr, index, value, indptr_t, index_t, order_t, dense: dense.new_empty(indptr.numel() - 1, dense.size(1)),
+    _setup_context,
+    _backward,
+)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from asgat.errors import AsgatError
 from asgat.kernels.backend import compute_dtype, kernels
+from asgat.kernels.operator import Operator
 
 
-def gather_sum(x: Tensor, index: Tensor, weight: Tensor) -> Tensor:
+def gather_sum(x: Tensor, index: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     r"""Every output row is a weighted sum of a few rows of ``x``:
 
-    .. math:: out_b = \sum_{j} weight_{bj} \, x_{index_{bj}}
+    .. math:: out_b = \sum_{j} weight_{bj} \, x_{index_{bj}} + bias_{b \bmod H}
 
-    with gradients to ``x`` and ``weight``. Entries of weight 0 cost nothing forward. Computed in float32, or in
+    with gradients to ``x``, ``weight`` and ``bias``. Entries of weight 0 cost nothing forward. Computed in float32, or in
     float64 if either input is; half-precision inputs are promoted.
 
     Cost: O(B · K · F) time forward and in each of the two gradients; memory beside the outputs is O(B · K + M) for
@@ -27,6 +27,7 @@ def gather_sum(x: Tensor, index: Tensor, weight: Tensor) -> Tensor:
         x: rows to gather, [M, F].
         index: which rows, [B, K], int64 or int32, within 0..M-1 (checked on CPU; on CUDA others are left out).
         weight: their weights, [B, K].
+        bias: added to every H-th row, [H, F]; H divides B.
 
     Shapes:
         - **output**: [B, F]
@@ -42,55 +43,54 @@ def gather_sum(x: Tensor, index: Tensor, weight: Tensor) -> Tensor:
             f"gather_sum needs x [M, F] and index and weight of one shape [B, K], but x is {list(x.shape)}, "
             f"index {list(index.shape)} and weight {list(weight.shape)}."
         )
+    if bias is not None and (bias.dim() != 2 or bias.size(1) != x.size(1) or index.size(0) % max(1, bias.size(0))):
+        raise AsgatError(f"bias must be [H, {x.size(1)}] with H a divisor of {index.size(0)}, not {list(bias.shape)}.")
     dtype = compute_dtype(x, weight)
-    out: Tensor = _gather_sum(x.to(dtype), index, weight.to(dtype))
+    out: Tensor = _gather_sum(x.to(dtype), index, weight.to(dtype), None if bias is None else bias.to(dtype))
     return out
 
 
-@torch.library.custom_op("asgat::gather_sum", mutates_args=())
-def _gather_sum(x: Tensor, index: Tensor, weight: Tensor) -> Tensor:
-    out: Tensor = kernels("gather_sum", x).gather_sum(x, index, weight)
+def _forward(x: Tensor, index: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    out: Tensor = kernels("gather_sum", x).gather_sum(x, index, weight, bias)
     return out
 
 
-@torch.library.custom_op("asgat::gather_sum_grad_x", mutates_args=())
-def _gather_sum_grad_x(grad: Tensor, index: Tensor, weight: Tensor, size: int) -> Tensor:
+def _to_x(grad: Tensor, index: Tensor, weight: Tensor, size: int) -> Tensor:
     out: Tensor = kernels("gather_sum", grad).gather_sum_grad_x(grad, index, weight, size)
     return out
 
 
-@torch.library.custom_op("asgat::gather_sum_grad_weight", mutates_args=())
-def _gather_sum_grad_weight(grad: Tensor, x: Tensor, index: Tensor) -> Tensor:
+def _to_weight(grad: Tensor, x: Tensor, index: Tensor) -> Tensor:
     out: Tensor = kernels("gather_sum", grad).gather_sum_grad_weight(grad, x, index)
     return out
 
 
-@_gather_sum.register_fake
-def _(x: Tensor, index: Tensor, weight: Tensor) -> Tensor:
-    return x.new_empty(index.size(0), x.size(1))
-
-
-@_gather_sum_grad_x.register_fake
-def _(grad: Tensor, index: Tensor, weight: Tensor, size: int) -> Tensor:
-    return grad.new_empty(size, grad.size(1))
-
-
-@_gather_sum_grad_weight.register_fake
-def _(grad: Tensor, x: Tensor, index: Tensor) -> Tensor:
-    return x.new_empty(index.shape)
-
-
-def _setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor) -> None:
-    x, index, weight = inputs
+def _setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor, Tensor | None], output: Tensor) -> None:
+    x, index, weight, bias = inputs
     ctx.save_for_backward(x if ctx.needs_input_grad[2] else None, index, weight)
     ctx.size = x.size(0)
+    ctx.biases = 0 if bias is None else bias.size(0)
 
 
-def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, None, Tensor | None]:
+def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, None, Tensor | None, Tensor | None]:
     x, index, weight = ctx.saved_tensors
     grad_x = _gather_sum_grad_x(grad, index, weight, ctx.size) if ctx.needs_input_grad[0] else None
     grad_weight = _gather_sum_grad_weight(grad, x, index) if ctx.needs_input_grad[2] else None
-    return grad_x, None, grad_weight
+    needs_bias = ctx.biases and ctx.needs_input_grad[3]
+    grad_bias = grad.reshape(-1, ctx.biases * grad.size(1)).sum(dim=0).view(ctx.biases, -1) if needs_bias else None
+    return grad_x, None, grad_weight, grad_bias
 
 
-_gather_sum.register_autograd(_backward, setup_context=_setup_context)
+_gather_sum_grad_x = Operator(
+    "asgat::gather_sum_grad_x", _to_x, lambda grad, index, weight, size: grad.new_empty(size, grad.size(1))
+)
+_gather_sum_grad_weight = Operator(
+    "asgat::gather_sum_grad_weight", _to_weight, lambda grad, x, index: x.new_empty(index.shape)
+)
+_gather_sum = Operator(
+    "asgat::gather_sum",
+    _forward,
+    lambda x, index, weight, bias: x.new_empty(index.size(0), x.size(1)),
+    _setup_context,
+    _backward,
+)

@@ -10,8 +10,10 @@ from torch import Tensor
 AT_ONCE = 1 << 24  # scores held at a time
 
 
-def gather_sum(x: Tensor, index: Tensor, weight: Tensor) -> Tensor:
+def gather_sum(x: Tensor, index: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     out = x.new_zeros(index.size(0), x.size(1))
+    if bias is not None:
+        out.view(-1, *bias.shape).add_(bias)
     for j in range(index.size(1)):
         out.addcmul_(x.index_select(0, index[:, j]), weight[:, j, None])
     return out
@@ -45,6 +47,7 @@ def select_top(
     counts: Sequence[int],
     coefficients: Tensor,
     k: int,
+    hint: Tensor,
 ) -> tuple[Tensor, Tensor]:
     shape = coefficients.size(0), indptr.numel() - 1, k
     score = coefficients.new_full(shape, -torch.inf)
@@ -89,3 +92,17 @@ def select_top_grad(value: Tensor, position: Tensor, grad: Tensor) -> Tensor:
     kept = grad.where(position >= 0, 0).reshape(heads, -1, 1)
     held = value[position.clamp_min(0).reshape(heads, -1)].to(grad.dtype)
     return (held * kept).sum(dim=1)
+
+
+def dropout(x: Tensor, p: float, seed: int) -> Tensor:
+    generator = torch.Generator(x.device).manual_seed(seed)
+    kept = torch.rand(x.shape, generator=generator, device=x.device) >= p
+    return x * kept / (1.0 - p)
+
+
+def row_softmax(score: Tensor) -> Tensor:
+    return torch.softmax(score, dim=-1)
+
+
+def row_softmax_grad(weight: Tensor, grad: Tensor) -> Tensor:
+    return weight * (grad - (weight * grad).sum(dim=-1, keepdim=True))

@@ -10,10 +10,13 @@ from torch import Tensor
 
 from asgat.errors import AsgatError
 from asgat.kernels.backend import compute_dtype, kernels
+from asgat.kernels.operator import Operator
 from asgat.kernels.ragged_rows import RaggedRows
 
 
-def select_top(value: Tensor, rows: RaggedRows, coefficients: Tensor, k: int) -> tuple[Tensor, Tensor]:
+def select_top(
+    value: Tensor, rows: RaggedRows, coefficients: Tensor, k: int, hint: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     r"""The k largest scores
 
     .. math:: s^{(h)}_e = \sum_{p} coefficients_{hp} \, value_{ep}
@@ -32,6 +35,7 @@ def select_top(value: Tensor, rows: RaggedRows, coefficients: Tensor, k: int) ->
         rows: which entries make up which row.
         coefficients: weights of each head, [H, P].
         k: how many entries to select.
+        hint: what was selected for similar coefficients; the CPU is faster for it, and the result the same.
 
     Shapes:
         - **output**: position [H, N, k], int64, and score [H, N, k] in the dtype of ``coefficients``
@@ -51,8 +55,12 @@ def select_top(value: Tensor, rows: RaggedRows, coefficients: Tensor, k: int) ->
         raise AsgatError(f"value has {value.size(0)} rows, but the bounds end at {rows.num_entries}.")
     if k < 1:
         raise AsgatError(f"k must be at least 1, but is {k}.")
+    if hint is None:
+        hint = rows.indptr.new_empty(0, 0, 0)
+    elif hint.shape != (coefficients.size(0), rows.num_rows, k):
+        raise AsgatError(f"hint has shape {list(hint.shape)}, but {[coefficients.size(0), rows.num_rows, k]} was due.")
     wide = coefficients.to(compute_dtype(value, coefficients))
-    score, position = _select_top(value, rows.indptr, rows.order, rows.widths, rows.counts, wide, k)
+    score, position = _select_top(value, rows.indptr, rows.order, rows.widths, rows.counts, wide, k, hint)
     narrow = coefficients.dtype == torch.float32 and score.dtype == torch.float64
     return position, score.to(coefficients.dtype) if narrow else score
 
@@ -66,14 +74,54 @@ def rescore(value: Tensor, coefficients: Tensor, position: Tensor, score: Tensor
     return again
 
 
-@torch.library.custom_op("asgat::rescore", mutates_args=())
-def _rescore(value: Tensor, coefficients: Tensor, position: Tensor, score: Tensor) -> Tensor:
+def _forward(
+    value: Tensor,
+    indptr: Tensor,
+    order: Tensor,
+    widths: Sequence[int],
+    counts: Sequence[int],
+    coefficients: Tensor,
+    k: int,
+    hint: Tensor,
+) -> tuple[Tensor, Tensor]:
+    out: tuple[Tensor, Tensor] = kernels("select", value).select_top(
+        value, indptr, order, widths, counts, coefficients, k, hint
+    )
+    return out
+
+
+def _fake(
+    value: Tensor,
+    indptr: Tensor,
+    order: Tensor,
+    widths: Sequence[int],
+    counts: Sequence[int],
+    coefficients: Tensor,
+    k: int,
+    hint: Tensor,
+) -> tuple[Tensor, Tensor]:
+    shape = coefficients.size(0), indptr.numel() - 1, k
+    return coefficients.new_empty(shape), indptr.new_empty(shape)
+
+
+def _again(value: Tensor, coefficients: Tensor, position: Tensor, score: Tensor) -> Tensor:
     return score.clone()
 
 
-@_rescore.register_fake
-def _(value: Tensor, coefficients: Tensor, position: Tensor, score: Tensor) -> Tensor:
-    return torch.empty_like(score)
+def _to_coefficients(value: Tensor, position: Tensor, grad: Tensor) -> Tensor:
+    out: Tensor = kernels("select", value).select_top_grad(value, position, grad)
+    return out
+
+
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    ctx.save_for_backward(inputs[0], output[1])
+    ctx.set_materialize_grads(False)  # positions have none
+
+
+def _backward(ctx: Any, grad: Tensor | None, grad_position: None) -> tuple[Tensor | None, ...]:
+    value, position = ctx.saved_tensors
+    to_coefficients = None if grad is None else _select_top_grad(value, position, grad)
+    return None, None, None, None, None, to_coefficients, None, None
 
 
 def _rescore_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -85,57 +133,16 @@ def _rescore_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     return None, _select_top_grad(value, position, grad), None, None
 
 
-_rescore.register_autograd(_rescore_backward, setup_context=_rescore_context)
-
-
-@torch.library.custom_op("asgat::select_top", mutates_args=())
-def _select_top(
-    value: Tensor,
-    indptr: Tensor,
-    order: Tensor,
-    widths: Sequence[int],
-    counts: Sequence[int],
-    coefficients: Tensor,
-    k: int,
-) -> tuple[Tensor, Tensor]:
-    out: tuple[Tensor, Tensor] = kernels("select", value).select_top(
-        value, indptr, order, widths, counts, coefficients, k
-    )
-    return out
-
-
-@torch.library.custom_op("asgat::select_top_grad", mutates_args=())
-def _select_top_grad(value: Tensor, position: Tensor, grad: Tensor) -> Tensor:
-    out: Tensor = kernels("select", value).select_top_grad(value, position, grad)
-    return out
-
-
-@_select_top.register_fake
-def _(
-    value: Tensor,
-    indptr: Tensor,
-    order: Tensor,
-    widths: Sequence[int],
-    counts: Sequence[int],
-    coefficients: Tensor,
-    k: int,
-) -> tuple[Tensor, Tensor]:
-    shape = coefficients.size(0), indptr.numel() - 1, k
-    return coefficients.new_empty(shape), indptr.new_empty(shape)
-
-
-@_select_top_grad.register_fake
-def _(value: Tensor, position: Tensor, grad: Tensor) -> Tensor:
-    return grad.new_empty(position.size(0), value.size(1))
-
-
-def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    ctx.save_for_backward(inputs[0], output[1])
-
-
-def _backward(ctx: Any, grad: Tensor, grad_position: Tensor | None) -> tuple[Tensor | None, ...]:
-    value, position = ctx.saved_tensors
-    return None, None, None, None, None, _select_top_grad(value, position, grad), None
-
-
-_select_top.register_autograd(_backward, setup_context=_setup_context)
+_select_top_grad = Operator(
+    "asgat::select_top_grad",
+    _to_coefficients,
+    lambda value, position, grad: grad.new_empty(position.size(0), value.size(1)),
+)
+_select_top = Operator("asgat::select_top", _forward, _fake, _setup_context, _backward)
+_rescore = Operator(
+    "asgat::rescore",
+    _again,
+    lambda value, coefficients, position, score: torch.empty_like(score),
+    _rescore_context,
+    _rescore_backward,
+)

@@ -14,7 +14,7 @@ from asgat.errors import AsgatError, suggest
 from asgat.filters import MLPFilter, SpectralFilter
 from asgat.graph import Graph
 from asgat.sparse_features import SparseFeatures, dropout, linear
-from asgat.spectral import ChebyshevOperator, ExactOperator, SpectralOperator
+from asgat.spectral import ArmaOperator, ChebyshevOperator, ExactOperator, SpectralOperator
 from asgat.spectral.base import check_k
 
 OperatorFactory = Callable[..., SpectralOperator]
@@ -44,8 +44,8 @@ class ASGATConv(nn.Module):
         bias: add a learned bias.
         filter: called with ``heads``, gives the responses: a :class:`~asgat.filters.SpectralFilter` class or a
             ``functools.partial`` of one.
-        operator: how the scores are computed where :meth:`forward` is given edges: ``"chebyshev"``, ``"exact"``, or
-            something that is called with a graph, dtype and device and gives a
+        operator: how the scores are computed where :meth:`forward` is given edges: ``"chebyshev"``, ``"exact"``,
+            ``"arma"``, or something that is called with a graph, dtype and device and gives a
             :class:`~asgat.spectral.SpectralOperator`.
         order: polynomial order of ``"chebyshev"``.
         include_unreachable: let nodes of other components compete for attention, with score 0.
@@ -93,8 +93,9 @@ class ASGATConv(nn.Module):
         self.filter = filter(heads)
         self.make_operator = operator_factory(operator, order)
         width = heads * out_channels if concat else out_channels
-        self.lin = nn.Linear(in_channels, out_channels, bias=False)
-        self.root = nn.Linear(in_channels, width, bias=False) if root else None
+        # As [in, out], not as nn.Linear has it: a product with sparse features reads it row by row.
+        self.weight = nn.Parameter(torch.empty(in_channels, out_channels))
+        self.root_weight = nn.Parameter(torch.empty(in_channels, width)) if root else None
         self.bias = nn.Parameter(torch.empty(width)) if bias else None
         self._cached_operator: SpectralOperator | None = None
         self.reset_parameters()
@@ -102,9 +103,9 @@ class ASGATConv(nn.Module):
     def reset_parameters(self) -> None:
         self._cached_operator = None
         self.filter.reset_parameters()
-        nn.init.xavier_uniform_(self.lin.weight)
-        if self.root is not None:
-            nn.init.xavier_uniform_(self.root.weight)
+        nn.init.xavier_uniform_(self.weight)
+        if self.root_weight is not None:
+            nn.init.xavier_uniform_(self.root_weight)
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
@@ -147,11 +148,14 @@ class ASGATConv(nn.Module):
         certified = bool(return_attention_weights)
         attention = attend(operator, self.filter, self.k, self.include_unreachable, certified)
         x = dropout(x, self.dropout, self.training)
-        out = attention.dropout(self.dropout, self.training).aggregate(linear(x, self.lin.weight))  # [heads, N, out]
-        out = out.transpose(0, 1).flatten(1) if self.concat else out.mean(dim=0)
-        if self.root is not None:
-            out = out + linear(x, self.root.weight)
-        if self.bias is not None:
+        beside = self.concat or self.heads == 1
+        bias = self.bias.view(self.heads, -1) if self.bias is not None and beside else None
+        attention_kept = attention.dropout(self.dropout, self.training)
+        out = attention_kept.aggregate(linear(x, self.weight.t()), bias)  # [heads, N, out]
+        out = out.transpose(0, 1).flatten(1) if beside else out.mean(dim=0)
+        if self.root_weight is not None:
+            out = out + linear(x, self.root_weight.t())
+        if self.bias is not None and not beside:
             out = out + self.bias
         return out if return_attention_weights is None else (out, attention)
 
@@ -185,6 +189,7 @@ def operator_factory(operator: str | OperatorFactory, order: int) -> OperatorFac
     factories: dict[str, Any] = {
         "chebyshev": partial(ChebyshevOperator, order=order),
         "exact": ExactOperator,
+        "arma": ArmaOperator,
     }
     if operator not in factories:
         raise AsgatError(f"Unknown operator {operator!r}. {suggest(operator, list(factories))}")

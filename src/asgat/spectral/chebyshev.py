@@ -83,6 +83,7 @@ class ChebyshevOperator(SpectralOperator):
         self._matrix = _to_torch_csr(self._shifted, self.dtype, self.device)
         self.points = self.points.to(self.device)
         self._transform = self._transform.to(self.device)
+        self._interpolation = self.points.to(self.dtype), self._transform.to(self.dtype)
         self._cached: tuple[Tensor, Tensor] | None = None
         bytes_needed = (self.order + 1) * self.num_nodes**2 * self.dtype.itemsize
         if 0 < bytes_needed <= self.cache_bytes:
@@ -102,9 +103,10 @@ class ChebyshevOperator(SpectralOperator):
 
     def coefficients(self, filter: SpectralFilter) -> Tensor:
         """The coefficients c [heads, R + 1], differentiable in the filter; O(S · R) beside the filter itself."""
+        points, transform = self._interpolation
         with torch.autocast(self.device.type, enabled=False):  # a handful of numbers that everything hangs on
-            response: Tensor = filter(self.points.to(self.dtype))
-            return response.t() @ self._transform.to(self.dtype)
+            response: Tensor = filter(points)
+            return response.t() @ transform
 
     def scores(
         self, filter: SpectralFilter, rows: slice | None = None, include_unreachable: bool = False

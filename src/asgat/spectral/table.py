@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections import deque
+from dataclasses import dataclass
 from typing import Literal, Self
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -74,8 +75,8 @@ class TableOperator(ChebyshevOperator):
 
     def _use(self, table: CandidateTable) -> None:
         self.table = table.to(self.device)
-        self._rows = RaggedRows(self.table.indptr)
-        self._selected: deque[tuple[Tensor, Tensor, Tensor]] = deque(maxlen=4)
+        self._rows, self._index = RaggedRows(self.table.indptr), self.table.index.long()
+        self._selected: WeakKeyDictionary[SpectralFilter, _Selection] = WeakKeyDictionary()
         self._magnitude = _largest_magnitudes(self.table) if table.exact else None
 
     def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Self:
@@ -107,19 +108,25 @@ class TableOperator(ChebyshevOperator):
             raise AsgatError("include_unreachable needs every pair, which no table holds; use ChebyshevOperator.")
         if k > self.candidates:
             raise AsgatError(f"k = {k} needs at least as many candidates, but there are {self.candidates}.")
-        position, score = self._select(self.coefficients(filter), k)
-        return self.table.index[position.clamp(min=0)].long(), score
-
-    def _select(self, coefficients: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        """The best entries; remembered on the CPU, as an epoch trains with the filters the last one was judged by."""
+        coefficients = self.coefficients(filter)
+        value = self.table.value
         if coefficients.is_cuda or torch.compiler.is_compiling():  # to compare coefficients would wait for the device
-            return select_top(self.table.value, self._rows, coefficients, k)
-        for known, position, score in self._selected:
-            if position.size(-1) == k and torch.equal(known, coefficients):
-                return position, rescore(self.table.value, coefficients, position, score)
-        position, score = select_top(self.table.value, self._rows, coefficients, k)
-        self._selected.append((coefficients.detach(), position, score.detach()))
-        return position, score
+            position, score = select_top(value, self._rows, coefficients, k)
+            return self._nodes(position), score
+        last = self._selected.get(filter)
+        hint = None
+        if last is not None and last.position.size(-1) == k:
+            if torch.equal(last.coefficients, coefficients):  # an epoch trains with the filters the last was judged by
+                return last.index, rescore(value, coefficients, last.position, last.score)
+            hint = last.position
+        position, score = select_top(value, self._rows, coefficients, k, hint)
+        index = self._nodes(position)
+        self._selected[filter] = _Selection(coefficients.detach(), index, position, score.detach())
+        return index, score
+
+    def _nodes(self, position: Tensor) -> Tensor:
+        """What the selected entries stand for; a filler, -1, becomes the last entry's node, and weighs nothing."""
+        return self._index[position]
 
     def certify(self, filter: SpectralFilter, index: Tensor, score: Tensor, sample: int = 128) -> Certificate:
         """Bounds on the error of the rows :meth:`top` selected.
@@ -167,6 +174,16 @@ class TableOperator(ChebyshevOperator):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.table})"
+
+
+@dataclass(frozen=True, eq=False)
+class _Selection:
+    """What a filter last selected, on the CPU: the same again costs nothing, something similar little."""
+
+    coefficients: Tensor
+    index: Tensor
+    position: Tensor
+    score: Tensor
 
 
 def _largest_magnitudes(table: CandidateTable) -> Tensor:

@@ -31,13 +31,12 @@ class Step:
         self, model: nn.Module, inputs: tuple[Any, ...], y: Tensor, split: Split, config: TrainConfig, metric: str
     ) -> None:
         self.model, self.inputs, self.metric = model, inputs, metric
-        on_device = True if y.is_cuda else None
         self.optimiser = torch.optim.Adam(
             model.parameters(),
             lr=config.lr,
             weight_decay=config.weight_decay,
             capturable=y.is_cuda,
-            fused=on_device,
+            fused=True,
         )
         self.train_nodes, self.val_nodes = (torch.from_numpy(part).to(y.device) for part in (split.train, split.val))
         self.train_labels, self.val_labels = y[self.train_nodes], y[self.val_nodes]
@@ -45,11 +44,11 @@ class Step:
     def __call__(self) -> Tensor:
         """One epoch; returns training loss, validation loss and score as a tensor [3] in double precision."""
         self.model.train()
-        self.optimiser.zero_grad(set_to_none=False)
-        train_loss = F.cross_entropy(self.model(*self.inputs)[self.train_nodes], self.train_labels)
+        self.optimiser.zero_grad()
+        train_loss = F.cross_entropy(self.model(*self.inputs).index_select(0, self.train_nodes), self.train_labels)
         train_loss.backward()  # type: ignore[no-untyped-call]
         self.optimiser.step()
-        logits = self._evaluate()[self.val_nodes]
+        logits = self._evaluate().index_select(0, self.val_nodes)
         val_loss = F.cross_entropy(logits, self.val_labels)
         val_score = score(logits, self.val_labels, self.metric)
         return torch.stack([train_loss.detach().double(), val_loss.double(), val_score])

@@ -16,11 +16,15 @@ from asgat.kernels.cpu.jit import RELAXED, compiled, num_threads, use_threads, v
 Array = np.ndarray[Any, Any]
 
 
-def gather_sum(x: Tensor, index: Tensor, weight: Tensor) -> Tensor:
+def gather_sum(x: Tensor, index: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     if index.numel() == 0 or x.size(1) == 0:
-        return x.new_zeros(index.size(0), x.size(1))
-    x, weight = x.detach().contiguous(), weight.detach().contiguous()
-    return F.embedding_bag(index.contiguous(), x, per_sample_weights=weight, mode="sum")
+        out = x.new_zeros(index.size(0), x.size(1))
+    else:
+        x, weight = x.detach().contiguous(), weight.detach().contiguous()
+        out = F.embedding_bag(index.contiguous(), x, per_sample_weights=weight, mode="sum")
+    if bias is not None and out.numel():
+        out.view(-1, bias.numel()).add_(bias.detach().reshape(-1))
+    return out
 
 
 def gather_sum_grad_x(grad: Tensor, index: Tensor, weight: Tensor, size: int) -> Tensor:

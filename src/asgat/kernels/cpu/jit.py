@@ -19,7 +19,7 @@ FUSED = {"contract"}
 NO_NAN = {"nnan", "nsz"}
 
 # Below this many multiply-adds starting threads costs more than they save.
-SERIAL_WORK = 400_000
+SERIAL_WORK = 2_000_000
 
 
 def compiled(fastmath: set[str], parallel: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -15,6 +15,7 @@ from asgat.kernels.cpu.jit import FUSED, NO_NAN, compiled, num_threads, use_thre
 Array = np.ndarray[Any, Any]
 
 CHUNK = 256  # entries scored at once: their values, orders × 256, stay in the first-level cache
+TILE = 8  # entries transposed at once
 GROUP = 16  # scores whose largest is remembered
 FULL, HALF, BRAIN = 0, 1, 2  # how a value is stored: as it is, or as the 16 bits of a float16 or a bfloat16
 
@@ -27,13 +28,14 @@ def select_top(
     counts: Sequence[int],
     coefficients: Tensor,
     k: int,
+    hint: Tensor,
 ) -> tuple[Tensor, Tensor]:
     """Rows are taken as they come; the buckets are for CUDA."""
     heads, rows = coefficients.size(0), indptr.numel() - 1
     position = torch.full((heads, rows, k), -1, dtype=torch.int64)
     score = coefficients.new_full((heads, rows, k), -torch.inf)
     bounds = view(indptr)
-    arguments = *_bits(value), bounds, view(coefficients), position.numpy(), score.numpy()
+    arguments = *_bits(value), bounds, view(coefficients), view(hint), position.numpy(), score.numpy()
     threads = num_threads(value.numel() * heads)
     if threads == 1:
         _select_rows(*arguments, 0, rows)
@@ -83,6 +85,21 @@ def _decode(stored: Any, half: int) -> Any:
         magnitude = np.float32(np.inf)
     sign = np.float32(-1.0) if word & np.uint32(0x8000) else np.float32(1.0)
     return np.float64(sign * magnitude * np.float32(2.0**112))
+
+
+@compiled(FUSED)
+def _transpose(stored: Array, begin: int, size: int, values: Array) -> None:
+    """Entries become columns, a few at a time: that is twice as fast as one by one."""
+    orders, i = values.shape[0], 0
+    while i + TILE <= size:
+        for p in range(orders):
+            for j in range(TILE):
+                values[p, i + j] = stored[begin + i + j, p]
+        i += TILE
+    while i < size:
+        for p in range(orders):
+            values[p, i] = stored[begin + i, p]
+        i += 1
 
 
 @compiled(FUSED)
@@ -158,9 +175,59 @@ def _merge(score: Array, groups: int, begin: int, best_position: Array, best: Ar
         top[group] = _largest(score, group * GROUP, GROUP)
 
 
+@compiled(NO_NAN)
+def _before(new: Any, new_position: int, old: Any, old_position: int) -> bool:
+    return new > old or (new == old and new_position < old_position)
+
+
+@compiled(NO_NAN)
+def _insert(new: Any, new_position: int, count: int, best_position: Array, best: Array) -> None:
+    """Put an entry where it belongs among the first ``count`` of a row's best; what was last of k falls out."""
+    place = min(count, best.shape[0] - 1)
+    while place > 0 and _before(new, new_position, best[place - 1], best_position[place - 1]):
+        best[place] = best[place - 1]
+        best_position[place] = best_position[place - 1]
+        place -= 1
+    best[place] = new
+    best_position[place] = new_position
+
+
+@compiled(NO_NAN)
+def _refine(score: Array, groups: int, begin: int, hint: Array, best_position: Array, best: Array) -> None:
+    """The best of a row that were the best a moment ago, nearly in order still, and then whatever has overtaken them:
+    next to no work where the scores have moved a little, and the same result whatever the hint was."""
+    k, count = best.shape[0], 0
+    for j in range(k):
+        if hint[j] < 0:
+            break
+        new = score[hint[j] - begin]
+        if new > -np.inf:
+            score[hint[j] - begin] = -np.inf
+            _insert(new, hint[j], count, best_position, best)
+            count += 1
+    for group in range(groups):
+        largest = _largest(score, group * GROUP, GROUP)
+        if largest == -np.inf or (count == k and largest < best[k - 1]):
+            continue
+        for i in range(group * GROUP, (group + 1) * GROUP):
+            new = score[i]
+            if new == -np.inf or (count == k and not _before(new, begin + i, best[k - 1], best_position[k - 1])):
+                continue
+            _insert(new, begin + i, count, best_position, best)
+            count = min(count + 1, k)
+
+
 @compiled(FUSED)
 def _select_rows(
-    stored: Array, half: int, indptr: Array, coefficients: Array, position: Array, score: Array, start: int, stop: int
+    stored: Array,
+    half: int,
+    indptr: Array,
+    coefficients: Array,
+    hint: Array,
+    position: Array,
+    score: Array,
+    start: int,
+    stop: int,
 ) -> None:
     heads, orders = coefficients.shape
     values = np.empty((orders, CHUNK), coefficients.dtype)
@@ -170,9 +237,7 @@ def _select_rows(
         for begin in range(indptr[row], indptr[row + 1], CHUNK):
             size = min(CHUNK, indptr[row + 1] - begin)
             if half == FULL:  # told apart out here: in the loop it would cost more than the copy
-                for i in range(size):
-                    for p in range(orders):
-                        values[p, i] = stored[begin + i, p]
+                _transpose(stored, begin, size, values)
             else:
                 for i in range(size):
                     for p in range(orders):
@@ -180,15 +245,26 @@ def _select_rows(
             for head in range(heads):
                 _score(values, size, coefficients, head, scores)
                 groups = _clean(scores, size)
-                _merge(scores, groups, begin, position[head, row], score[head, row], top)
+                if hint.shape[0] and indptr[row + 1] - indptr[row] <= CHUNK:
+                    _refine(scores, groups, begin, hint[head, row], position[head, row], score[head, row])
+                else:
+                    _merge(scores, groups, begin, position[head, row], score[head, row], top)
 
 
 @compiled(FUSED, parallel=True)
 def _select_blocks(
-    stored: Array, half: int, indptr: Array, coefficients: Array, position: Array, score: Array, bounds: Array
+    stored: Array,
+    half: int,
+    indptr: Array,
+    coefficients: Array,
+    hint: Array,
+    position: Array,
+    score: Array,
+    bounds: Array,
 ) -> None:
     for block in prange(bounds.shape[0] - 1):
-        _select_rows(stored, half, indptr, coefficients, position, score, bounds[block], bounds[block + 1])
+        begin, end = bounds[block], bounds[block + 1]
+        _select_rows(stored, half, indptr, coefficients, hint, position, score, begin, end)
 
 
 @compiled(FUSED)
@@ -197,10 +273,15 @@ def _grad_block(stored: Array, half: int, position: Array, grad: Array, partial:
     for head in range(heads):
         for row in range(start, stop):
             for j in range(k):
-                entry = position[head, row, j]
-                if entry >= 0:
+                entry, scale = position[head, row, j], grad[head, row, j]
+                if entry < 0:
+                    continue
+                if half == FULL:
                     for p in range(partial.shape[1]):
-                        partial[head, p] += grad[head, row, j] * _decode(stored[entry, p], half)
+                        partial[head, p] += scale * stored[entry, p]
+                else:
+                    for p in range(partial.shape[1]):
+                        partial[head, p] += scale * _decode(stored[entry, p], half)
 
 
 @compiled(FUSED)

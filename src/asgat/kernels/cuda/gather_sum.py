@@ -10,15 +10,16 @@ from torch import Tensor
 from asgat.kernels.cuda.csr_matmul import csr_matmul
 
 
-def gather_sum(x: Tensor, index: Tensor, weight: Tensor) -> Tensor:
+def gather_sum(x: Tensor, index: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     out = x.new_empty(index.size(0), x.size(1))
-    if out.numel() == 0 or index.numel() == 0:
-        return out.zero_()
+    if out.numel() == 0:
+        return out
     rows, block, grid = _tiles(*out.shape)
+    biases = 0 if bias is None else bias.size(0)
     with torch.cuda.device(x.get_device()):
         _gather_kernel[grid](
-            x.contiguous(), index.contiguous(), weight.contiguous(), out, x.size(0), *out.shape,
-            WIDTH=index.size(1), ROWS=rows, BLOCK=block,
+            x.contiguous(), index.contiguous(), weight.contiguous(), x if bias is None else bias.contiguous(), out,
+            x.size(0), *out.shape, WIDTH=index.size(1), BIASES=biases, ROWS=rows, BLOCK=block,
         )  # fmt: skip
     return out
 
@@ -70,11 +71,13 @@ def _gather_kernel(
     x: tl.tensor,
     index: tl.tensor,
     weight: tl.tensor,
+    bias: tl.tensor,
     out: tl.tensor,
     size: tl.tensor,
     rows: tl.tensor,
     features: tl.tensor,
     WIDTH: tl.constexpr,
+    BIASES: tl.constexpr,
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
 ) -> None:
@@ -82,6 +85,9 @@ def _gather_kernel(
     feature = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     in_features = feature < features
     total = tl.zeros([ROWS, BLOCK], dtype=out.dtype.element_ty)
+    if BIASES > 0:
+        offset = bias + (row % BIASES)[:, None] * features + feature[None, :]
+        total += tl.load(offset, mask=in_features[None, :], other=0.0)
     for j in range(WIDTH):
         source = tl.load(index + row * WIDTH + j, mask=row < rows, other=-1).to(tl.int64)
         scale = tl.load(weight + row * WIDTH + j, mask=row < rows, other=0.0)

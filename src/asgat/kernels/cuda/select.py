@@ -26,6 +26,7 @@ def select_top(
     counts: Sequence[int],
     coefficients: Tensor,
     k: int,
+    hint: Tensor,
 ) -> tuple[Tensor, Tensor]:
     heads, orders = coefficients.shape
     rows = indptr.numel() - 1

@@ -1,0 +1,55 @@
+"""CPU kernel of :func:`asgat.kernels.dropout`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numba import prange
+from torch import Tensor
+
+from asgat.kernels.cpu.jit import FUSED, compiled, num_threads, use_threads, view
+
+Array = np.ndarray[Any, Any]
+
+
+def dropout(x: Tensor, p: float, seed: int) -> Tensor:
+    out = torch.empty(x.shape, dtype=x.dtype)
+    scale = view(torch.tensor(1.0 / (1.0 - p), dtype=x.dtype))[()]
+    low, high = np.uint32(seed & 0xFFFFFFFF), np.uint32(seed >> 32)
+    arguments = view(x).reshape(-1), out.view(-1).numpy(), scale, np.uint32(min(p * 2.0**32, 2.0**32 - 1)), low, high
+    threads = num_threads(8 * x.numel())
+    if threads == 1:
+        _drop(*arguments, 0, x.numel())
+    else:
+        with use_threads(threads):
+            _drop_blocks(*arguments, threads)
+    return out
+
+
+@compiled(FUSED)
+def _mix(word: Any) -> Any:
+    """A 32-bit hash in which every bit of the input moves about half of the output's. Numba computes with whole
+    numbers in 64 bits, hence the many types."""
+    word = np.uint32(word ^ (word >> np.uint32(16)))
+    word = np.uint32(word * np.uint32(0x7FEB352D))
+    word = np.uint32(word ^ (word >> np.uint32(15)))
+    word = np.uint32(word * np.uint32(0x846CA68B))
+    return np.uint32(word ^ (word >> np.uint32(16)))
+
+
+@compiled(FUSED)
+def _drop(x: Array, out: Array, scale: Any, limit: Any, low: Any, high: Any, start: int, stop: int) -> None:
+    zero = out.dtype.type(0)
+    for i in range(start, stop):
+        # Twice, so that no two seeds give shifted or permuted masks; beyond 2^32 entries the second half differs.
+        word = _mix(np.uint32(_mix(np.uint32(np.uint32(i) ^ low)) + high + np.uint32(i >> 32)))
+        out[i] = x[i] * scale if word >= limit else zero
+
+
+@compiled(FUSED, parallel=True)
+def _drop_blocks(x: Array, out: Array, scale: Any, limit: Any, low: Any, high: Any, blocks: int) -> None:
+    size = x.shape[0]
+    for block in prange(blocks):
+        _drop(x, out, scale, limit, low, high, size * block // blocks, size * (block + 1) // blocks)

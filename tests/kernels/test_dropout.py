@@ -1,0 +1,73 @@
+"""Dropout: the right share, nothing but zeros and scaled entries, the same mask in the gradient."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.kernels.devices import DEVICES, same_for_any_threads
+from torch import Tensor
+
+from asgat.kernels import dropout
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@given(shape=st.lists(st.integers(0, 7), max_size=3), p=st.floats(0.01, 0.99))
+@settings(max_examples=15, deadline=None)
+def test_entries_are_zero_or_scaled(device: str, dtype: torch.dtype, shape: list[int], p: float) -> None:
+    x = torch.randn(shape, dtype=dtype, device=device)
+    out = dropout(x, p)
+    assert out.dtype == dtype
+    assert out.shape == x.shape
+    scaled = x.double() / (1 - p)
+    assert ((out == 0) | torch.isclose(out.double(), scaled, rtol=1e-2 if dtype == torch.bfloat16 else 1e-6)).all()
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
+def test_share_and_independence(p: float) -> None:
+    torch.manual_seed(0)
+    size = 400_000
+    first, second = ((dropout(torch.ones(size), p) == 0).double() for _ in range(2))
+    spread = 5 * (p * (1 - p) / size) ** 0.5
+    assert abs(first.mean() - p) < spread
+    for other in (second, first.roll(1), first.roll(64), first.roll(1024)):  # neighbours, rows, and another call
+        both = (first * other).mean()
+        assert abs(both - p * p) < spread
+
+
+def test_the_gradient_has_the_same_mask() -> None:
+    x = torch.randn(300, 7, dtype=torch.float64, requires_grad=True)
+    out = dropout(x, 0.4)
+    (grad,) = torch.autograd.grad(out.sum(), x)
+    torch.testing.assert_close(grad * x, out)
+
+
+def test_seeds_repeat_it_and_differ() -> None:
+    def drawn(seed: int) -> Tensor:
+        torch.manual_seed(seed)
+        return dropout(torch.ones(1000), 0.5)
+
+    assert torch.equal(drawn(3), drawn(3))
+    assert not torch.equal(drawn(3), drawn(4))
+
+
+@pytest.mark.parametrize(("p", "training"), [(0.0, True), (0.5, False)])
+def test_nothing_to_drop(p: float, training: bool) -> None:
+    x = torch.randn(3)
+    assert dropout(x, p, training) is x
+
+
+def test_non_contiguous_input() -> None:
+    x = torch.arange(12.0).view(3, 4).t()
+    out = dropout(x, 0.5)
+    assert ((out == 0) | (out == 2 * x)).all()
+
+
+def test_number_of_threads_does_not_show() -> None:
+    x = torch.randn(1000, 1000)
+
+    def compute() -> tuple[Tensor, ...]:
+        torch.manual_seed(0)
+        return (dropout(x, 0.3),)
+
+    same_for_any_threads(compute)
