@@ -5,5 +5,6 @@ from asgat.filters.base import SpectralFilter
 from asgat.filters.heat import HeatFilter
 from asgat.filters.mlp import MLPFilter
 from asgat.filters.polynomial import PolynomialFilter
+from asgat.filters.walk import WalkFilter
 
-__all__ = ["BandStop", "HeatFilter", "MLPFilter", "PolynomialFilter", "SpectralFilter"]
+__all__ = ["BandStop", "HeatFilter", "MLPFilter", "PolynomialFilter", "SpectralFilter", "WalkFilter"]
