@@ -9,6 +9,7 @@ import tomllib
 from io import StringIO
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from rich.console import Console
@@ -16,10 +17,10 @@ from typer.testing import CliRunner
 
 from asgat import __version__, cli
 from asgat.config import ASGATConfig, TrainConfig
-from asgat.data import DATASETS, dataset_names
+from asgat.data import DATASETS, dataset_names, load_dataset
 from asgat.errors import AsgatError
 from asgat.nn.registry import MODELS
-from asgat.training import runner, trainer
+from asgat.training import load_model, runner, trainer
 
 QUICK = ["--set", "epochs=3", "--set", "hidden=4", "--set", "max_restarts=0"]
 
@@ -159,12 +160,13 @@ def test_bad_models_to_compare(refused, models, part):
     assert part in refused("compare", "karate", "--models", models)
 
 
-def test_a_model_without_the_setting_is_told_before_any_training(refused):
-    assert "'heads'" in refused("compare", "karate", "--models", "asgat-cheb,mlp", "--set", "heads=2")
+def test_a_setting_no_model_has_is_told_before_any_training(refused):
+    assert "'heads'" in refused("compare", "karate", "--models", "gcn,mlp", "--set", "heads=2")
+    assert "heads must be at least 1" in refused("compare", "karate", "--models", "mlp,gat", "--set", "heads=0")
 
 
 def test_an_unknown_model_to_describe(refused):
-    assert "Did you mean 'gcn'?" in refused("models", "gnc")
+    assert "Did you mean 'gcn'?" in refused("models", "gcnn")
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
@@ -234,7 +236,7 @@ def test_a_corrupt_data_file(refused, tmp_path, monkeypatch, command, by):
         ["train", "karate", "--seed", str(2**64)],
         ["train", "karate", "gcn"],
         ["trian"],
-        ["models", "--json", "x.json"],
+        ["models", "--set", "lr=1"],
     ],
 )
 def test_wrong_usage_ends_with_2_as_well(asgat, place, arguments):
@@ -307,10 +309,41 @@ def test_datasets_without_files_shows_the_published_figures(asgat, place, monkey
 def test_models_are_listed(asgat, place):
     code, output, _ = asgat("models")
     assert code == 0
+    listed = {row[0]: row[1:] for row in table_rows(output)}
     for name, spec in MODELS.items():
-        assert name in output
-        assert spec.summary in output
+        assert listed[name] == [spec.summary, spec.reference, spec.cost]
     assert list(place.iterdir()) == []
+    assert asgat("models", "--json", "models.json")[0] == 0
+    rows = json.loads((place / "models.json").read_text())["rows"]
+    assert [row["model"] for row in rows] == list(MODELS)
+    sizes = {row["model"]: row["parameters"] for row in rows}
+    assert sizes["sgc"] == 5 * (1703 + 1)
+    assert sizes["gcn"] == 16 * (1703 + 1) + 5 * (16 + 1)
+    assert sizes["sage"] == 128 * (2 * 1703 + 1) + 5 * (2 * 128 + 1)
+    assert rows[0]["parameters_for"] == {"features": 1703, "classes": 5, "nodes": 183}
+
+
+def test_one_model_is_described(asgat, place):
+    code, output, _ = asgat("models", "gat", "--json", "gat.json")
+    assert code == 0
+    for part in ("attention over neighbours; Veličković et al., ICLR 2018", "O(m·(N·F·H + E·H))"):
+        assert part in output
+    written = json.loads((place / "gat.json").read_text())
+    assert f"{written['parameters']:,} parameters for 1,703 features and 5 classes" in output
+    assert written["parameters"] == 64 * (1703 + 2 + 1) + 5 * 64 + 3 * 5
+    rows = {row["setting"]: row for row in written["rows"]}
+    assert (rows["heads"]["default"], rows["lr"]["default"], rows["lr"]["fixed"]) == (8, 0.005, False)
+    assert asgat("models", "asgat-cheb", "--json", "cheb.json")[0] == 0
+    rows = {row["setting"]: row for row in json.loads((place / "cheb.json").read_text())["rows"]}
+    assert (rows["operator"]["fixed"], rows["operator"]["default"]) == (True, "chebyshev")
+
+
+@pytest.mark.parametrize("name", [[], ["linkx"]])
+def test_listings_fit_80_columns(asgat, monkeypatch, name):
+    monkeypatch.setattr(cli, "console", Console(width=80))
+    _, output, _ = asgat("models", *name)
+    assert max(map(len, output.splitlines())) <= 80
+    assert "…" not in output
 
 
 @pytest.mark.parametrize(("name", "config"), [("asgat-cheb", ASGATConfig), ("mlp", TrainConfig)])
@@ -401,20 +434,64 @@ def test_every_setting_can_be_given(asgat, place):
     assert (result["seed"], result["runs"], result["options"]) == (7, [3], {"root": True})
 
 
+@pytest.mark.parametrize("operator", ["exact", "chebyshev"])
+@pytest.mark.parametrize("form", ["asgat-heat", "asgat-plus"])
+def test_the_heat_kernel_in_every_form(asgat, place, operator, form):
+    """Of the paper as asgat-heat, with a root term as asgat-plus; nothing of it is learned but the weights."""
+    changes = [f"operator={operator}", "heat_scale=2.5", *(["filter=heat"] if form == "asgat-plus" else [])]
+    pairs = [part for change in changes for part in ("--set", change)]
+    code, _, errors = asgat("train", "karate", "--model", form, "--splits", "0", *QUICK, *pairs, "--json", "out.json")
+    assert code == 0, errors
+    result = json.loads((place / "out.json").read_text())
+    shown = [result["config"][key] for key in ("filter", "heat_scale", "operator", "root")]
+    assert shown == ["heat", 2.5, operator, form == "asgat-plus"]
+    model, *_ = load_model(place / f"runs/karate-{form}-seed0-runs0")
+    frequency = torch.linspace(0, 2, 5)
+    response = model.convs[0].filter(frequency)  # type: ignore[union-attr, index]
+    torch.testing.assert_close(response, torch.exp(-2.5 * frequency).unsqueeze(-1).expand_as(response))
+    assert not any("filter" in name for name, _ in model.named_parameters())
+
+
 def test_compare_puts_models_side_by_side(asgat, place):
     compare = ["compare", "karate", "--splits", "0,2", *QUICK, "--out", "all", "--json", "numbers.json"]
     code, output, _ = asgat(*compare, "--models", "asgat-cheb, gcn,mlp")
     assert code == 0
     rows = json.loads((place / "numbers.json").read_text())["rows"]
     assert [row["model"] for row in rows] == ["asgat-cheb", "gcn", "mlp"]
+    assert [row["parameters"] for row in rows[1:]] == [4 * 35 + 2 * 5, 4 * 35 + 2 * 5]
     for row in rows:
         folder = place / "all" / f"karate-{row['model']}-seed0-runs0,2"
-        assert json.loads((folder / "result.json").read_text()) == row
+        assert {**json.loads((folder / "result.json").read_text()), "parameters": row["parameters"]} == row
         assert (folder / "filters.png").exists() == (row["model"] == "asgat-cheb")
         assert row["runs"] == [0, 2]
         shown = next(line for line in table_rows(output) if line[0] == row["model"])
         assert shown[1] == f"{100 * row['micro_f1']['mean']:.1f} ± {100 * row['micro_f1']['std']:.1f}"
+        assert shown[3:] == [f"{row['ms_per_epoch']:.1f}", f"{row['parameters']:,}"]
     assert output.count("Test scores on karate") == 1
+    assert "comparison:      all/karate-comparison.png" in output
+    assert (place / "all/karate-comparison.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_setting_is_that_of_the_models_which_have_it(asgat, place):
+    settings = ["--set", "heads=2", "--set", "steps=3"]
+    compare = ["compare", "karate", "--models", "mlp,gat,appnp", "--splits", "0", *QUICK, *settings, "--json", "c.json"]
+    code, _, errors = asgat(*compare)
+    assert code == 0, errors
+    mlp, gat, appnp = (row["config"] for row in json.loads((place / "c.json").read_text())["rows"])
+    assert (gat["heads"], appnp["steps"]) == (2, 3)
+    assert not {"heads", "steps"} & set(mlp)
+    assert all(config["hidden"] == 4 for config in (mlp, gat, appnp))
+
+
+def test_a_comparison_fits_80_columns():
+    spread = {"mean": 1.0, "std": 0.123, "per_run": [1.0]}
+    row: dict[str, Any] = {"dataset": "minesweeper", "model": "asgat-exact"}
+    row |= {"micro_f1": spread, "macro_f1": spread, "roc_auc": spread}
+    row |= {"ms_per_epoch": 12345.6, "parameters": 123_456_789}
+    print_to = StringIO()
+    Console(width=80, file=print_to).print(cli.comparison_table([row]))
+    figures = ["100.0 ± 12.3"] * 3
+    assert [*figures, "12345.6", "123,456,789"] == table_rows(print_to.getvalue())[-2][1:]
 
 
 def test_train_and_compare_give_the_same_numbers(asgat, place):
@@ -433,7 +510,7 @@ def test_train_and_compare_give_the_same_numbers(asgat, place):
         "many",
     )
     one, many = (json.loads((place / name).read_text()) for name in ("one.json", "many.json"))
-    assert timeless(one) == timeless(many["rows"][0])
+    assert {**timeless(one), "parameters": 150} == timeless(many["rows"][0])
 
 
 def test_an_interruption_says_how_to_go_on(asgat, place, monkeypatch):
@@ -477,6 +554,77 @@ def test_scores_are_shown_in_percent():
     plain, auc = (row for row in table_rows(print_to.getvalue()) if row[0] == "m")
     assert plain == ["m", "50.0 ± 25.0", "50.0 ± 25.0", "62.5", "2", "3", "17", "2.2"]
     assert auc == ["m", "50.0 ± 25.0", "50.0 ± 25.0", "75.0 ± 25.0", "87.5", "2", "3", "17", "2.2"]
+
+
+# -- embed ------------------------------------------------------------------------------------------
+
+
+def direct_deepwalk(window=10, negative=1):
+    """log max(vol/(bK) (P + … + P^K) D^-1, 1) of the karate club, from A and D alone."""
+    a = load_dataset("karate").graph.adjacency.toarray()
+    walk = a / a.sum(axis=1, keepdims=True)
+    walks = sum(np.linalg.matrix_power(walk, r) for r in range(1, window + 1)) / a.sum(axis=1)
+    return np.log(np.maximum(a.sum() / (negative * window) * walks, 1.0))
+
+
+def test_embed_writes_the_factorised_matrix_and_its_factors(asgat, place):
+    code, output, _ = asgat("embed", "karate", "--json", "numbers.json")
+    assert code == 0
+    assert "embedding: runs/karate-embedding.npz" in output
+    written = np.load(place / "runs/karate-embedding.npz")
+    direct = direct_deepwalk()
+    np.testing.assert_allclose(written["matrix"], direct, atol=1e-9)
+    left, singular, _ = np.linalg.svd(direct)
+    gram = (left[:, :16] * singular[:16]) @ left[:, :16].T
+    np.testing.assert_allclose(written["embedding"] @ written["embedding"].T, gram, atol=1e-9)
+    assert written["node"].tolist() == list(range(34))
+    numbers = json.loads((place / "numbers.json").read_text())
+    assert (numbers["dataset"], numbers["nodes"], numbers["dimensions"]) == ("karate", 34, 16)
+    assert (numbers["window"], numbers["negative"], numbers["seed"], numbers["zero_rows"]) == (10, 1, 0, 0)
+    assert [row["singular_value"] for row in numbers["rows"]] == pytest.approx(singular[:16].tolist())
+    energy = (singular[:16] ** 2).sum() / (singular**2).sum()
+    assert numbers["energy"] == pytest.approx(energy)
+    assert numbers["file"] == "runs/karate-embedding.npz"
+    assert ["34", "0", "0", "16", "10", f"{100 * energy:.1f} %"] in table_rows(output)
+
+
+def test_embed_takes_its_options_and_repeats_itself(asgat, place):
+    options = ["--dimensions", "3", "--window", "2", "--negative", "5", "--seed", "7"]
+    for name in ("[one].csv", "two.csv"):
+        code, output, _ = asgat("embed", "karate", *options, "-o", name)
+        assert code == 0
+        assert f"embedding: {name}" in output
+    assert (place / "[one].csv").read_bytes() == (place / "two.csv").read_bytes()
+    lines = (place / "two.csv").read_text().splitlines()
+    assert (lines[0], len(lines)) == ("node,x0,x1,x2", 35)
+    vectors = np.array([[float(cell) for cell in line.split(",")[1:]] for line in lines[1:]])
+    singular = np.linalg.svd(direct_deepwalk(2, 5), compute_uv=False)
+    np.testing.assert_allclose(vectors.T @ vectors, np.diag(singular[:3]), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["karat"], ["'karat'", "Did you mean 'karate'?"]),
+        (["karate", "--dimensions", "35"], ["34 nodes", "not 35"]),
+        (["karate", "--dimensions", "0"], ["34 nodes", "not 0"]),
+        (["karate", "--window", "0"], ["window", "at least 1", "0"]),
+        (["karate", "--negative", "-2"], ["negative must be positive", "-2"]),
+        (["karate", "-o", "vectors.txt"], [".npz, .npy, .csv, .tsv", "'vectors.txt'"]),
+        (["karate", "-o", "vectors"], ["'vectors'"]),
+        (["karate", "-o", "/dev/null/vectors.npz"], ["/dev/null/vectors.npz cannot be written"]),
+        (["karate", "--json", "/dev/null/numbers.json"], ["/dev/null/numbers.json cannot be written"]),
+    ],
+)
+def test_embed_refuses_bad_input_in_a_sentence(refused, arguments, parts):
+    sentence = refused("embed", *arguments)
+    for part in parts:
+        assert part in sentence
+
+
+def test_embed_refuses_what_memory_does_not_hold(refused, monkeypatch):
+    monkeypatch.setattr("asgat.connections.available_memory", lambda: 1000)
+    assert "34 × 34" in refused("embed", "karate")
 
 
 # -- reading arguments ------------------------------------------------------------------------------
@@ -544,7 +692,7 @@ def test_help_and_version(asgat):
     assert asgat("--version") == (0, f"{__version__}\n", "")
     code, output, _ = asgat("--help")
     assert code == 0
-    assert all(command in output for command in ("datasets", "models", "train", "compare"))
+    assert all(command in output for command in ("datasets", "models", "train", "compare", "embed"))
     code, output, _ = asgat("train", "--help")
     assert code == 0
     assert all(option in output for option in ("--splits", "--seed", "--set", "--device", "--out", "--json"))

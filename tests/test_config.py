@@ -8,12 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asgat.config import ASGATConfig, TrainConfig
+from asgat.config import APPNPConfig, ASGATConfig, GPRGNNConfig, TrainConfig
 from asgat.errors import AsgatError
+from asgat.nn.registry import MODELS
 
+KINDS: list[type[TrainConfig]] = list(dict.fromkeys([TrainConfig, *(spec.config for spec in MODELS.values())]))
 FIELDS = [
     (config, field, typing.get_type_hints(config)[field.name])
-    for config in (TrainConfig, ASGATConfig)
+    for config in KINDS
     for field in dataclasses.fields(config)
 ]
 every_field = pytest.mark.parametrize(
@@ -178,6 +180,13 @@ def test_plain_values_give_the_same_settings_back(config):
     assert all(isinstance(v, (int, float, str, bool, list)) for v in plain.values()), "TOML and JSON can hold them"
     assert set(plain) == set(ASGATConfig.keys())
     assert ASGATConfig(**plain) == config
+
+
+@pytest.mark.parametrize("config", [APPNPConfig, GPRGNNConfig])
+def test_a_probability_is_at_most_1(config):
+    assert config(alpha=1.0).alpha == 1.0
+    with pytest.raises(AsgatError, match=r"alpha must be at most 1, but is 1\.01"):
+        config(alpha=1.01)
 
 
 def test_settings_cannot_be_changed_but_replaced():

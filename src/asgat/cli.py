@@ -93,24 +93,33 @@ def datasets(data_dir: DataDir = None, json: Json = None) -> None:
     write_json(json, {"rows": rows})
 
 
-@app.command(epilog="Example: asgat models asgat-cheb")
-def models(name: Annotated[str | None, typer.Argument(help="A model: list its settings.")] = None) -> None:
+@app.command(epilog="Examples:  asgat models  ·  asgat models gat --json gat.json")
+def models(
+    name: Annotated[str | None, typer.Argument(help="A model: list its settings.")] = None, json: Json = None
+) -> None:
     """List the models, or the settings of one (the keys of --set)."""
-    from asgat.nn.registry import MODELS, make_config, model_spec
+    from asgat.nn.registry import COST_LETTERS, MODELS
 
     if name is None:
-        table = Table("model", "what it is", title="Models", box=SIMPLE_HEAD)
-        for model, spec in MODELS.items():
-            table.add_row(model, spec.summary)
+        table = Table("model", "what it is", "reference", "cost of a layer", title="Models", box=SIMPLE_HEAD)
+        rows = [describe_model(model) for model in MODELS]
+        for row in rows:
+            table.add_row(*(row[key] for key in ("model", "summary", "reference", "cost")))
         console.print(table)
+        console.print(f"{COST_LETTERS}.", highlight=False)
+        write_json(json, {"rows": rows})
         return
-    config = make_config(name)
+    described = {**describe_model(name), "rows": describe_settings(name)}
     table = Table("setting", "default", "meaning", title=f"Settings of {name}", box=SIMPLE_HEAD)
-    values = config.to_dict()
-    for field in dataclasses.fields(config):
-        fixed = " (fixed)" if field.name in model_spec(name).fixed else ""
-        table.add_row(field.name, f"{values[field.name]}{fixed}", field.metadata["help"])
+    for row in described["rows"]:
+        table.add_row(row["setting"], f"{row['default']}{' (fixed)' if row['fixed'] else ''}", row["meaning"])
     console.print(table)
+    console.print(
+        f"{described['summary']}; {described['reference']}\ncost of a layer: {described['cost']}\n"
+        f"{described['parameters']:,} parameters for {TYPICAL['features']:,} features and {TYPICAL['classes']} classes",
+        highlight=False,
+    )
+    write_json(json, described)
 
 
 @app.command(
@@ -152,35 +161,89 @@ def train(
 @app.command(epilog="Example: asgat compare texas --models mlp,gcn,asgat-cheb --json comparison.json")
 def compare(
     dataset: Annotated[str, typer.Argument(help="A name from `asgat datasets`.")] = "csbm",
-    models: Annotated[str, typer.Option(help="Names from `asgat models`, with commas.")] = "asgat-cheb,gcn,mlp",
+    models: Annotated[
+        str, typer.Option(help="Names from `asgat models`, with commas.")
+    ] = "mlp,gcn,chebnet,gat,sage,gpr-gnn,asgat-cheb",
     splits: Runs = "0-9",
     seed: Seed = 0,
     set_: Settings = None,
     protocol: Protocol = None,
     device: Device = "cpu",
-    out: Annotated[Path, typer.Option(help="Folder for the run directories.")] = Path("runs"),
+    out: Annotated[Path, typer.Option(help="Folder for the run directories and the figure.")] = Path("runs"),
     fresh: Fresh = False,
     data_dir: DataDir = None,
     json: Json = None,
 ) -> None:
-    """Train several models on the same runs and print one table."""
+    """Train several models on the same runs, print one table and draw it.
+
+    A setting given with --set is that of the models which have it.
+    """
     from asgat.data import get_info, load_dataset
+    from asgat.report import comparison_figure
 
     get_info(dataset)
-    job = Job(splits, seed, set_ or [], device, fresh)
-    check_writable(json)
     names = [name.strip() for name in models.split(",") if name.strip()]
+    job = Job(splits, seed, set_ or [], device, fresh, names)
+    check_writable(json)
     if not names:
         raise AsgatError("--models names no model; `asgat models` lists them.")
-    for name in names:
-        job.config(dataset, name)
+    configs = {name: job.config(dataset, name) for name in names}
     data = load_dataset(dataset, protocol, data_dir)
     folders = {name: out / job.folder(dataset, name) for name in names}
-    results = [job.run(data, name, folders[name]) for name in names]
-    console.print(result_table(results))
+    rows = []
+    for name in names:
+        size = count_parameters(name, configs[name], data.num_features, data.num_classes, data.num_nodes)
+        rows.append({**job.run(data, name, folders[name]), "parameters": size})
+    console.print(comparison_table(rows))
     for folder in folders.values():
         report_files(folder, data)
-    write_json(json, {"rows": results})
+    figure = comparison_figure(rows, out / f"{dataset}-comparison.png")
+    console.print(f"comparison:      {figure}", highlight=False, soft_wrap=True, markup=False, emoji=False)
+    write_json(json, {"rows": rows})
+
+
+@app.command(epilog="Example: asgat embed karate --dimensions 8 -o karate.csv")
+def embed(
+    dataset: Annotated[str, typer.Argument(help="A name from `asgat datasets`.")],
+    dimensions: Annotated[int, typer.Option(help="Numbers per node.")] = 16,
+    window: Annotated[int, typer.Option(help="The longest walk, in steps.")] = 10,
+    negative: Annotated[int, typer.Option(help="Negative samples.")] = 1,
+    seed: Seed = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="File: .npz, .npy, .csv or .tsv; runs/DATASET-embedding.npz by default."),
+    ] = None,
+    data_dir: DataDir = None,
+    json: Json = None,
+) -> None:
+    """Write DeepWalk's embedding of every node, found by factorising a spectral filter of the graph.
+
+    An .npz file holds the factorised matrix too, up to 5,000 nodes.
+    """
+    from asgat.data import get_info, load_dataset
+    from asgat.embedding import check_ending, deepwalk, encode
+    from asgat.training.checkpoint import write_atomic
+
+    get_info(dataset)
+    out = out or Path("runs") / f"{dataset}-embedding.npz"
+    check_ending(out)
+    check_writable(out)
+    check_writable(json)
+    graph = load_dataset(dataset, data_dir=data_dir).graph
+    embedding = deepwalk(graph, dimensions, window, negative, seed)
+    write_atomic(out, encode(embedding, out))
+    zero = int((embedding.vectors == 0).all(axis=1).sum())
+    table = Table(title=f"DeepWalk embedding of {dataset}", box=SIMPLE_HEAD)
+    for heading in ("nodes", "without edges", "rows of zeros", "dimensions", "window", "energy kept"):
+        table.add_column(heading, justify="right")
+    counts = [f"{count:,}" for count in (graph.num_nodes, int(graph.isolated.sum()), zero, dimensions, window)]
+    table.add_row(*counts, f"{100 * embedding.energy:.1f} %")
+    console.print(table)
+    console.print(f"embedding: {out}", highlight=False, soft_wrap=True, markup=False, emoji=False)
+    settings = {"dataset": dataset, "dimensions": dimensions, "window": window, "negative": negative, "seed": seed}
+    figures = {"nodes": graph.num_nodes, "isolated": int(graph.isolated.sum()), "zero_rows": zero}
+    rows = [{"dimension": i, "singular_value": float(s)} for i, s in enumerate(embedding.singular_values)]
+    write_json(json, {**settings, **figures, "energy": embedding.energy, "file": str(out), "rows": rows})
 
 
 # -- helpers ----------------------------------------------------------------------------------------------------
@@ -211,6 +274,67 @@ def describe_datasets(data_dir: Path | None) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+# The size of Texas.
+TYPICAL = {"features": 1703, "classes": 5, "nodes": 183}
+
+
+def describe_model(name: str) -> dict[str, Any]:
+    """What a model is, and how large for a typical data set."""
+    from asgat.nn.registry import make_config, model_spec
+
+    spec = model_spec(name)
+    size = TYPICAL["features"], TYPICAL["classes"], TYPICAL["nodes"]
+    return {
+        "model": name,
+        "summary": spec.summary,
+        "reference": spec.reference,
+        "cost": spec.cost,
+        "parameters": count_parameters(name, make_config(name), *size),
+        "parameters_for": TYPICAL,
+    }
+
+
+def describe_settings(name: str) -> list[dict[str, Any]]:
+    """A row per setting of a model."""
+    from asgat.nn.registry import make_config, model_spec
+
+    config = make_config(name)
+    values = config.to_dict()
+    return [
+        {
+            "setting": field.name,
+            "default": values[field.name],
+            "meaning": field.metadata["help"],
+            "fixed": field.name in model_spec(name).fixed,
+        }
+        for field in dataclasses.fields(config)
+    ]
+
+
+def count_parameters(model: str, config: Any, features: int, classes: int, nodes: int) -> int:
+    from asgat.nn.registry import model_spec
+
+    net = model_spec(model).make(config, features, classes, nodes)
+    return sum(parameter.numel() for parameter in net.parameters())
+
+
+def comparison_table(rows: list[dict[str, Any]]) -> Table:
+    """One row a model, narrow enough for 80 columns."""
+    title = f"Test scores on {rows[0]['dataset']}, in percent"
+    table = Table(title=title, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    scores = {"micro_f1": "micro-F1", "macro_f1": "macro-F1"}
+    if "roc_auc" in rows[0]:
+        scores["roc_auc"] = "ROC-AUC"
+    for heading in ("model", *scores.values()):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("ms per epoch", "parameters"):
+        table.add_column(heading, justify="right")
+    for row in rows:
+        spreads = [f"{100 * row[s]['mean']:.1f} ± {100 * row[s]['std']:.1f}" for s in scores]
+        table.add_row(row["model"], *spreads, f"{row['ms_per_epoch']:.1f}", f"{row['parameters']:,}")
+    return table
 
 
 def result_table(results: list[dict[str, Any]]) -> Table:
@@ -257,8 +381,10 @@ def report_files(out: Path, data: Any) -> None:
 class Job:
     """What `train` and `compare` are told, checked before anything is read or written."""
 
-    def __init__(self, splits: str, seed: int, settings: list[str], device: str, fresh: bool) -> None:
-        self.device, self.runs = check_device(device), parse_runs(splits)
+    def __init__(
+        self, splits: str, seed: int, settings: list[str], device: str, fresh: bool, models: list[str] | None = None
+    ) -> None:
+        self.device, self.runs, self.models = check_device(device), parse_runs(splits), models or []
         self.seed, self.settings, self.fresh = seed, settings, fresh
         self.part = "" if self.runs == list(range(10)) else f"-runs{splits.replace(' ', '')}"
 
@@ -270,11 +396,16 @@ class Job:
         from asgat.nn.registry import model_spec
         from asgat.recipe import load_config
 
-        return load_config(dataset, model, parse_settings(self.settings, model_spec(model).config))
+        config = model_spec(model).config
+        foreign = {key for name in self.models for key in set(model_spec(name).config.keys()) - set(config.keys())}
+        mine = [pair for pair in self.settings if pair.partition("=")[0].strip() not in foreign]
+        return load_config(dataset, model, parse_settings(mine, config))
 
     def run(self, data: Any, model: str, out: Path) -> dict[str, Any]:
+        from asgat.memory import keep_freed_memory
         from asgat.training.runner import run
 
+        keep_freed_memory()
         config = self.config(data.name, model)
         what = f"[bold]{model}[/] on [bold]{data.name}[/] ({data.protocol} splits), {data.graph}"
         console.print(what, highlight=False)

@@ -83,11 +83,16 @@ class ASGATConfig(TrainConfig):
     storage: Literal["float32", "float16"] = _key("float32", "table: precision of the stored values")
     builder: Literal["auto", "exact", "truncated"] = _key("auto", "table: exact rows, or bounded neighbourhoods")
     tolerance: float | None = _key(None, "table: widen rows whose certified error is larger; none leaves them", low=0.0)
-    operator: Literal["chebyshev", "exact"] = _key("chebyshev", "how scores are computed")
-    order: int = _key(15, "Chebyshev order R", low=1)
+    operator: Literal["chebyshev", "exact", "arma"] = _key("chebyshev", "how scores are computed")
+    order: int = _key(15, "Chebyshev order R; of arma, that of its expansion on a table", low=1)
     sampling_points: int | None = _key(None, "Chebyshev sampling points S; none takes R + 1", low=1)
     lambda_max: Literal["bound", "lanczos"] = _key("bound", "largest eigenvalue: the bound 2, or estimated")
     damping: bool = _key(False, "Jackson damping of the Chebyshev coefficients")
+    numerator: int = _key(18, "arma: degree Q of the numerator", low=1)
+    denominator: int = _key(12, "arma: degree P of the denominator", low=1)
+    steps: int = _key(30, "arma: conjugate-gradient steps T at most, where all pairs are scored", low=1)
+    fit_error: float = _key(0.01, "arma: error of a fit, beside the largest response, that is good enough", low=0.0)
+    arma_tolerance: float = _key(1e-4, "arma: residual above which a head falls back to Chebyshev", low=1e-12)
     filter: Literal["mlp", "heat", "polynomial"] = _key("mlp", "kind of spectral filter")
     filter_hidden: tuple[int, ...] = _key((64, 64), "hidden sizes of the filter MLP")
     filter_activation: Literal["none", "relu", "tanh"] = _key("none", "output activation of the filter MLP")
@@ -102,6 +107,65 @@ class ASGATConfig(TrainConfig):
             raise AsgatError(f"sampling_points must be at least order + 1 = {least}, not {self.sampling_points}.")
         if any(size < 1 for size in self.filter_hidden):
             raise AsgatError(f"filter_hidden must hold sizes of at least 1, but is {list(self.filter_hidden)}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SGCConfig(TrainConfig):
+    """Settings of SGC, a linear model: ``hidden`` and ``layers`` play no part."""
+
+    steps: int = _key(2, "steps of propagation", low=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChebNetConfig(TrainConfig):
+    """Settings of ChebNet."""
+
+    order: int = _key(2, "degree of the Chebyshev polynomials", low=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ARMANetConfig(TrainConfig):
+    """Settings of ARMANet."""
+
+    stacks: int = _key(2, "parallel stacks, averaged", low=1)
+    depth: int = _key(1, "iterations of each stack", low=1)
+    skip_dropout: float = _key(0.75, "dropout where the input enters again", low=0.0, below=1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GATConfig(TrainConfig):
+    """Settings of GAT."""
+
+    heads: int = _key(8, "attention heads of hidden layers", low=1)
+    out_heads: int = _key(1, "attention heads of the last layer, averaged", low=1)
+    attention_dropout: float = _key(0.6, "dropout of attention weights", low=0.0, below=1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class APPNPConfig(TrainConfig):
+    """Settings of APPNP."""
+
+    steps: int = _key(10, "steps of propagation", low=0)
+    alpha: float = _key(0.1, "probability to go back to where a walk began", low=0.0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.alpha > 1.0:
+            raise AsgatError(f"alpha must be at most 1, but is {self.alpha}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GPRGNNConfig(APPNPConfig):
+    """Settings of GPR-GNN, whose weights of the steps start as those of APPNP."""
+
+    propagation_dropout: float = _key(0.5, "dropout between the MLP and the propagation", low=0.0, below=1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GeomGCNConfig(TrainConfig):
+    """Settings of Geom-GCN."""
+
+    space: Literal["isomap", "poincare", "struc2vec"] = _key("isomap", "latent space the nodes are placed in")
 
 
 def _checked(key: str, value: Any, hint: Any) -> Any:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from asgat.data import DATASETS, dataset_names, get_info, load_dataset, statistics_of
+from asgat.data import DATASETS, dataset_names, get_info, load_dataset, relations, statistics_of
 from asgat.data.download import checksums
 from asgat.errors import AsgatError
 from asgat.homophily import beta
@@ -64,6 +64,8 @@ def test_true_cornell_is_another(real_data):
 
 def test_every_file_has_a_checksum_and_every_checksum_a_use():
     used = {file for info in DATASETS.values() for protocol in info.protocols for file in info.files(protocol)}
+    spaces = ("isomap", "poincare", "struc2vec")
+    used |= {relations.relations_file(name, space) for name in relations.PUBLISHED for space in spaces}
     assert used == set(checksums())
 
 

@@ -1,3 +1,5 @@
+import json
+import re
 from typing import Any
 
 import pytest
@@ -6,30 +8,76 @@ from tests import dense
 from tests.strategies import ZOO
 
 from asgat.config import ASGATConfig, TrainConfig
+from asgat.data import load_dataset
 from asgat.errors import AsgatError
 from asgat.filters import HeatFilter, MLPFilter, PolynomialFilter
 from asgat.nn import ASGAT
-from asgat.nn.baselines import GCN, MLP
-from asgat.nn.registry import MODELS, make_config, make_filter, make_operator, model_spec
+from asgat.nn.baselines import GAT, GCN, LINKX, MLP, SAGE, ARMANet, ChebNet
+from asgat.nn.registry import COST_LETTERS, MODELS, make_config, make_filter, make_operator, model_spec
 from asgat.spectral import ChebyshevOperator, ExactOperator
+from asgat.training import load_model
+from asgat.training.runner import make_inputs, run
+from asgat.training.trainer import evaluate, train
 
 CPU = torch.device("cpu")
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 GRAPH = ZOO["generic"]
 every_model = pytest.mark.parametrize("name", list(MODELS))
 FIXED = [(name, key) for name, spec in MODELS.items() for key in spec.fixed]
-OTHER = {"operator": {"chebyshev": "exact", "exact": "chebyshev"}, "filter": {"mlp": "heat", "heat": "mlp"}}
+OTHER = {"operator": {"chebyshev": "exact", "exact": "arma", "arma": "exact"}, "filter": {"mlp": "heat", "heat": "mlp"}}
 
 
 @every_model
 def test_every_model_is_built_runs_and_learns_something(name):
     torch.manual_seed(0)
     spec, config = model_spec(name), make_config(name, hidden=4, dropout=0.0)
-    net = spec.build(config, 3, 2)
+    net = spec.make(config, 3, 2, 14)
     out = net(torch.randn(14, 3), *spec.prepare(GRAPH, config, CPU))
     assert out.shape == (14, 2)
     out.square().sum().backward()
     assert any(p.grad is not None and (p.grad != 0).any() for p in net.parameters())
     assert spec.summary
+    assert re.search(r", .* (19|20)\d\d$", spec.reference), "who, where and when"
+    assert spec.cost.startswith("O(")
+    assert all(letter in COST_LETTERS for letter in re.findall(r"[A-Za-z]", spec.cost.removeprefix("O")))
+
+
+@every_model
+def test_every_model_trains_is_kept_and_repeats_itself(name, tmp_path):
+    data = load_dataset("karate")
+    config = make_config(name, hidden=4, epochs=4, max_restarts=0, layers=2)
+    first, again = (run(data, name, config, [0, 1], out=tmp_path / part) for part in ("first", "again"))
+    assert [row["val_loss"] for row in first["rows"]] == [row["val_loss"] for row in again["rows"]]
+    history = [json.loads(line) for line in (tmp_path / "first/metrics.jsonl").read_text().splitlines()]
+    assert len(history) == 8
+    assert history[0]["train_loss"] != history[3]["train_loss"]
+    net, kept, settings = load_model(tmp_path / "first")
+    assert (kept, settings) == (name, config)
+    best = max(first["rows"], key=lambda row: row["val_score"])
+    y = torch.from_numpy(data.y)
+    figures = evaluate(net, make_inputs(data, name, config, CPU), y, data.splits[best["run"]], "micro_f1")
+    assert figures["val_loss"] == pytest.approx(best["val_loss"], rel=1e-5)
+
+
+@needs_gpu
+@every_model
+def test_every_model_is_recorded_on_a_gpu_and_learns_what_it_learns_on_a_cpu(name):
+    data = load_dataset("karate")
+    still = {key: 0.0 for key in make_config(name).to_dict() if key.endswith("dropout")}
+    config = make_config(name, hidden=4, epochs=20, max_restarts=0, **still)
+    spec, split = model_spec(name), data.splits[0]
+    weights = spec.make(config, data.num_features, data.num_classes, data.num_nodes).state_dict()
+
+    def build():
+        net = spec.make(config, data.num_features, data.num_classes, data.num_nodes)
+        net.load_state_dict(weights)
+        return net
+
+    losses = []
+    for device in (CPU, torch.device("cuda")):
+        inputs, y = make_inputs(data, name, config, device), torch.from_numpy(data.y).to(device)
+        losses.append([epoch.val_loss for epoch in train(build, inputs, y, split, config).history])
+    assert losses[1] == pytest.approx(losses[0], rel=1e-3, abs=1e-4)
 
 
 @every_model
@@ -59,7 +107,7 @@ def test_what_a_name_stands_for_cannot_be_changed(name, key):
 
 
 def test_some_names_stand_for_something():
-    assert {name for name, _ in FIXED} == {"asgat-cheb", "asgat-exact", "asgat-heat"}
+    assert {name for name, _ in FIXED} == {"asgat-cheb", "asgat-exact", "asgat-arma", "asgat-heat"}
     assert all(("root", False) in MODELS[name].fixed.items() for name, _ in FIXED), "the paper has no root term"
 
 
@@ -124,7 +172,19 @@ def test_make_operator():
     torch.testing.assert_close(operator.to(dtype=torch.float64).dense(filter), expected, atol=1e-9, rtol=0)
 
 
-@pytest.mark.parametrize(("name", "kind"), [("asgat-cheb", ASGAT), ("asgat-plus", ASGAT), ("mlp", MLP), ("gcn", GCN)])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("asgat-cheb", ASGAT),
+        ("asgat-plus", ASGAT),
+        ("mlp", MLP),
+        ("gcn", GCN),
+        ("chebnet", ChebNet),
+        ("armanet", ARMANet),
+        ("gat", GAT),
+        ("sage", SAGE),
+    ],
+)
 def test_settings_reach_the_model(name, kind):
     net: Any = model_spec(name).build(make_config(name, layers=3, hidden=7), 4, 2)
     assert type(net) is kind
@@ -138,18 +198,54 @@ def test_asgat_settings_reach_the_model():
     assert [conv.heads for conv in net.layers] == [3, 2]
     for conv in net.layers:
         assert (conv.k, conv.dropout, conv.include_unreachable) == (None, 0.25, True)
-        assert conv.root is not None
+        assert conv.root_weight is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "read"),
+    [
+        ("sgc", {"steps": 5, "dropout": 0.25}, lambda net: (net.conv.K, net.dropout)),
+        ("chebnet", {"order": 4}, lambda net: (len(net.layers[0].lins) - 1,)),
+        (
+            "armanet",
+            {"stacks": 3, "depth": 4, "skip_dropout": 0.25},
+            lambda net: (net.layers[0].num_stacks, net.layers[0].num_layers, net.layers[0].dropout),
+        ),
+        (
+            "gat",
+            {"heads": 3, "out_heads": 2, "attention_dropout": 0.25},
+            lambda net: (net.layers[0].heads, net.layers[1].heads, net.layers[0].dropout),
+        ),
+        ("appnp", {"steps": 3, "alpha": 0.25}, lambda net: (net.steps, net.alpha)),
+        (
+            "gpr-gnn",
+            {"steps": 3, "alpha": 0.25, "propagation_dropout": 0.75},
+            lambda net: (len(net.gamma) - 1, net.alpha, net.propagation_dropout),
+        ),
+        ("linkx", {"layers": 3, "hidden": 7}, lambda net: (len(net.final_mlp.lins), net.cat_lin1.in_features)),
+    ],
+)
+def test_a_baseline_s_own_settings_reach_it(name, settings, read):
+    spec, config = model_spec(name), make_config(name, **settings)
+    assert read(spec.make(config, 4, 2, 14)) == tuple(settings.values())
 
 
 def test_what_the_baselines_are_given():
-    config = TrainConfig()
-    assert model_spec("mlp").prepare(GRAPH, config, CPU) == ()
-    edges, weight = model_spec("gcn").prepare(GRAPH, config, CPU)
-    rebuilt = torch.zeros(14, 14).index_put(tuple(edges), weight)
-    torch.testing.assert_close(rebuilt, torch.from_numpy(GRAPH.adjacency.toarray()).float())
+    """The graph as one matrix, so that nothing in a training step has to look at edges."""
+    assert model_spec("mlp").prepare(GRAPH, TrainConfig(), CPU) == ()
+    kinds: dict[str, Any] = {"gcn": GCN, "chebnet": ChebNet, "sage": SAGE, "linkx": LINKX}
+    for name, kind in kinds.items():
+        (matrix,) = model_spec(name).prepare(GRAPH, make_config(name), CPU)
+        torch.testing.assert_close(matrix.to_dense(), torch.from_numpy(kind.matrix(GRAPH).toarray()).float())
+
+
+def test_weights_that_belong_to_nodes_ask_for_their_number():
+    assert [name for name, spec in MODELS.items() if spec.per_node] == ["linkx"]
+    net: Any = model_spec("linkx").make(make_config("linkx"), 4, 2, 9)
+    assert net.edge_lin.weight.shape[0] == 9
 
 
 def test_every_module_of_baselines_is_registered():
     import asgat.nn.baselines as baselines
 
-    assert {name.lower() for name in baselines.__all__} <= set(MODELS)
+    assert {name.lower() for name in baselines.__all__} <= {name.replace("-", "") for name in MODELS}

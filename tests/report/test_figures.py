@@ -12,7 +12,7 @@ from asgat.errors import AsgatError
 from asgat.filters import BandStop, HeatFilter, MLPFilter, PolynomialFilter
 from asgat.graph import Graph
 from asgat.nn import ASGAT
-from asgat.report.figures import character, evaluate, filter_figure
+from asgat.report.figures import character, comparison_figure, evaluate, filter_figure
 
 KARATE = load_dataset("karate").graph
 FREQUENCY = np.linspace(0.0, 2.0, 401)
@@ -103,6 +103,54 @@ def test_a_place_that_cannot_be_written_is_an_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(AsgatError, match="cannot be written"):
         filter_figure(model_with(), KARATE, tmp_path / "file" / "filters.png", "a title")
+
+
+# -- comparisons ------------------------------------------------------------------------------------
+
+
+def result(model, mean, **scores):
+    spread = {"mean": mean, "std": 0.05}
+    return {"dataset": "karate", "model": model, "runs": [0, 1], "micro_f1": spread, "macro_f1": spread, **scores}
+
+
+def compare(tmp_path, *rows):
+    path = tmp_path / "comparison.png"
+    assert comparison_figure(rows, path) == path
+    return imread(path)
+
+
+def width_of_bars(picture, colour):
+    """The columns in which a colour is found, as a share of the picture."""
+    near = (np.abs(picture[..., :3] - np.array(colour) / 255) < 0.02).all(axis=-1)
+    return near.any(axis=0).mean()
+
+
+BLUE, ORANGE = (0x1B, 0x6C, 0xA8), (0xF2, 0xA6, 0x5A)
+
+
+@pytest.mark.parametrize("count", [1, 2, 13])
+def test_a_comparison_grows_with_its_models(tmp_path, count):
+    picture = compare(tmp_path, *(result(f"model-{i}", 0.5) for i in range(count)))
+    assert picture.shape[0] == pytest.approx(150 * (1.5 + 0.5 * count), abs=1)
+
+
+def test_bars_are_as_long_as_the_scores(tmp_path):
+    short, long = (compare(tmp_path, result("gcn", mean)) for mean in (0.3, 0.9))
+    for colour in (BLUE, ORANGE):
+        ratio = width_of_bars(long, colour) / width_of_bars(short, colour)
+        assert 2.5 < ratio < 3.2  # the legend adds a little to both
+
+
+def test_where_there_is_an_area_under_the_curve_it_comes_first(tmp_path):
+    area = {"roc_auc": {"mean": 0.9, "std": 0.01}}
+    picture = compare(tmp_path, result("gcn", 0.3, **area))
+    assert width_of_bars(picture, BLUE) > 2 * width_of_bars(picture, ORANGE)
+
+
+def test_a_comparison_of_nothing_new_is_the_same_picture(tmp_path):
+    first = compare(tmp_path, result("gcn", 0.3), result("mlp", 0.6))
+    assert np.array_equal(first, compare(tmp_path, result("gcn", 0.3), result("mlp", 0.6)))
+    assert not np.array_equal(first, compare(tmp_path, result("mlp", 0.6), result("gcn", 0.3)))
 
 
 # -- naming responses -------------------------------------------------------------------------------

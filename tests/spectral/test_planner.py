@@ -15,7 +15,14 @@ from asgat.data import contextual_sbm
 from asgat.errors import AsgatError
 from asgat.graph import Graph
 from asgat.nn.registry import make_operator
-from asgat.spectral import ChebyshevOperator, ExactOperator, TableOperator, planner
+from asgat.spectral import (
+    ArmaOperator,
+    ArmaTableOperator,
+    ChebyshevOperator,
+    ExactOperator,
+    TableOperator,
+    planner,
+)
 from asgat.spectral.planner import available_memory, candidates_per_node, check_plan, choose_form, plan
 
 GIB = 1 << 30
@@ -73,6 +80,20 @@ def test_estimates_are_within_a_factor_of_two_of_what_is_kept(graph, values):
     assert estimate.bytes >= estimate.parts["operator"]
 
 
+@pytest.mark.parametrize("k", [5, None])
+def test_estimates_of_conjugate_gradients_hold_what_a_layer_works_with(k):
+    """The terms of all rows at once, or of one block, and the matrices of the denominators."""
+    config = ASGATConfig(operator="arma", form="dense", heads=3, k=k)
+    estimate = plan(MEDIUM, config)
+    operator = make_operator(MEDIUM, config)
+    assert isinstance(operator, ArmaOperator)
+    rows = next(operator._blocks(3)).stop if k else MEDIUM.num_nodes
+    terms = 4 * 19 * 3 * rows * MEDIUM.num_nodes
+    matrices = 4 * 3 * MEDIUM.num_nodes**2
+    assert terms + matrices < estimate.parts["attention"] < 3 * (terms + matrices)
+    assert plan(MEDIUM, config.replace(numerator=40)).bytes > 1.3 * estimate.bytes
+
+
 def test_without_a_sample_the_estimate_is_no_smaller():
     config = ASGATConfig(form="table", candidates=8)
     real = nbytes(make_operator(MEDIUM, config))
@@ -98,6 +119,10 @@ def test_forms_are_those_that_are_built():
         (MEDIUM, {"include_unreachable": True}, "dense", ChebyshevOperator),
         (MEDIUM, {"form": "dense"}, "dense", ChebyshevOperator),
         (MEDIUM, {"builder": "truncated"}, "truncated table", TableOperator),
+        (small, {"operator": "arma"}, "dense", ArmaOperator),
+        (MEDIUM, {"operator": "arma"}, "exact table", ArmaTableOperator),
+        (MEDIUM, {"operator": "arma", "form": "dense"}, "dense", ArmaOperator),
+        (MEDIUM, {"operator": "arma", "builder": "truncated"}, "truncated table", ArmaTableOperator),
     ]
     for graph, changes, form, kind in cases:
         changed = config.replace(**changes)
@@ -125,6 +150,7 @@ def test_large_graphs_are_truncated_unless_told_otherwise(monkeypatch):
             {"form": "table", "builder": "truncated", "tolerance": 0.1},
             "A tolerance needs a table that is built exactly",
         ),
+        ({"operator": "arma", "tolerance": 0.1}, "leaves what the expansion of arma loses as it is"),
     ],
 )
 def test_settings_that_contradict(values, sentence):

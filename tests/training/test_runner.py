@@ -176,6 +176,33 @@ def test_the_result_has_every_promised_key(tmp_path):
     assert {"asgat", "python", "torch", "numpy"} <= result["versions"].keys()
 
 
+def test_what_fell_back_to_chebyshev_is_in_the_result(tmp_path):
+    config = make_config("asgat-arma", epochs=2, hidden=4, heads=3, max_restarts=0)
+    short = config.replace(steps=2)
+    result = run(load_dataset("karate"), "asgat-arma", short, [0], out=tmp_path)
+    assert (result["rows"][0]["fallback"], result["fallback"]["form"]) == (result["fallback"], "chebyshev")
+    assert 1 <= result["fallback"]["heads"] <= 3
+    assert result["fallback"]["evaluations"] >= 2
+    assert result["fallback"]["residual"] > 1e-4
+    assert json.loads((tmp_path / "result.json").read_text())["fallback"] == result["fallback"]
+    fine = run(load_dataset("karate"), "asgat-arma", config, [0])
+    assert (fine["fallback"], fine["rows"][0]["fallback"]) == (None, None)
+
+
+def test_fallbacks_of_several_runs_are_one():
+    row = {"form": "chebyshev", "heads": 2, "evaluations": 5, "residual": 0.5}
+    found = [None, row, {**row, "heads": 1, "residual": 0.75}]
+    plain = {**vars(fake_outcome(0.5)), "peak_memory_mb": 1.0}
+    rows: list[Any] = [{**plain, "run": i, "fallback": fallback} for i, fallback in enumerate(found)]
+    settings = {"config": {}, "runs": [0, 1, 2]}
+    joined = {"form": "chebyshev", "heads": 2, "evaluations": 10, "residual": 0.75}
+    assert summarise(settings, tiny_dataset(), rows)["fallback"] == joined
+    rows.append({**rows[0], "run": 3, "fallback": {**row, "residual": None}})
+    assert summarise(settings, tiny_dataset(), rows)["fallback"] == {**joined, "evaluations": 15, "residual": None}
+    del rows[0]["fallback"]  # of a run before there were any
+    assert summarise(settings, tiny_dataset(), rows[:1])["fallback"] is None
+
+
 def test_mean_and_standard_deviation_are_those_of_the_runs():
     result = run(tiny_dataset(), "mlp", quick(epochs=4), range(3))
     for score in ("micro_f1", "macro_f1"):

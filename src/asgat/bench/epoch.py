@@ -93,7 +93,9 @@ def _row(
 
     contenders: dict[str, Callable[[], float]] = {
         "asgat_ms": timer(asgat, inputs, data, config, device, True),
-        "gat_ms": timer(lambda: GAT(in_channels, config, classes), (dense_x, edges), data, config, device, False, PlainStep),
+        "gat_ms": timer(
+            lambda: GAT(in_channels, config, classes), (dense_x, edges), data, config, device, False, PlainStep
+        ),
         "gat_tuned_ms": timer(
             lambda: GAT(in_channels, config, classes, sparse=True), (sparse_x, looped), data, config, device, True
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asgat.errors import AsgatError
+from asgat.geometry.relations import Relations
 from asgat.graph import Graph
 
 if TYPE_CHECKING:
@@ -56,6 +58,7 @@ class Dataset:
         num_classes: number of classes.
         metric: ``"micro_f1"`` or, for two classes, ``"roc_auc"``.
         protocol: where the splits come from.
+        relations: reads the relations published for a latent space, see :mod:`asgat.data.relations`; None without any.
     """
 
     name: str
@@ -66,6 +69,7 @@ class Dataset:
     num_classes: int
     metric: str = "micro_f1"
     protocol: str = "random"
+    relations: Callable[[str], Relations] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "x", self._checked_features())

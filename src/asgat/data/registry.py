@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from asgat.data.download import read_files
 from asgat.data.geom_gcn import load_webgraph, webgraph_files
 from asgat.data.heterophilous import heterophilous_files, load_heterophilous
 from asgat.data.planetoid import load_planetoid, planetoid_files
+from asgat.data.relations import PUBLISHED, read_relations
 from asgat.data.synthetic import contextual_sbm
 from asgat.data.toy import digits, karate
 from asgat.errors import AsgatError, suggest
@@ -152,4 +154,6 @@ def load_dataset(
         dataset = info.origin.load(name, protocol, read_files(info.files(protocol), data_dir))
     else:
         dataset = info.origin(seed=seed, **options)
+    if name in PUBLISHED:
+        dataset = replace(dataset, relations=partial(read_relations, name, dataset.num_nodes, data_dir))
     return dataset if dataset.metric == info.metric else replace(dataset, metric=info.metric)

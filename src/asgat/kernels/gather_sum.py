@@ -16,8 +16,8 @@ def gather_sum(x: Tensor, index: Tensor, weight: Tensor, bias: Tensor | None = N
 
     .. math:: out_b = \sum_{j} weight_{bj} \, x_{index_{bj}} + bias_{b \bmod H}
 
-    with gradients to ``x``, ``weight`` and ``bias``. Entries of weight 0 cost nothing forward. Computed in float32, or in
-    float64 if either input is; half-precision inputs are promoted.
+    with gradients to ``x``, ``weight`` and ``bias``. Entries of weight 0 cost nothing forward. Computed in float32, or
+    in float64 if either input is; half-precision inputs are promoted.
 
     Cost: O(B · K · F) time forward and in each of the two gradients; memory beside the outputs is O(B · K + M) for
     the gradient to ``x``, nothing otherwise. On CPU, and on CUDA under ``torch.use_deterministic_algorithms``, every

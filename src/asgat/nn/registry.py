@@ -10,13 +10,33 @@ from typing import Any
 import torch
 from torch import nn
 
-from asgat.config import ASGATConfig, TrainConfig
+from asgat.config import (
+    APPNPConfig,
+    ARMANetConfig,
+    ASGATConfig,
+    ChebNetConfig,
+    GATConfig,
+    GeomGCNConfig,
+    GPRGNNConfig,
+    SGCConfig,
+    TrainConfig,
+)
+from asgat.data.relations import Reader, find_relations
 from asgat.errors import AsgatError, suggest
 from asgat.filters import HeatFilter, MLPFilter, PolynomialFilter, SpectralFilter
 from asgat.graph import Graph
 from asgat.nn.asgat import ASGAT
-from asgat.nn.baselines import GCN, MLP
-from asgat.spectral import ChebyshevOperator, ExactOperator, SpectralOperator, TableOperator
+from asgat.nn.baselines import APPNP, GAT, GCN, GPRGNN, H2GCN, LINKX, MLP, SAGE, SGC, ARMANet, ChebNet, GeomGCN
+from asgat.nn.baselines.geom_gcn import virtual_nodes
+from asgat.sparse_features import SparseFeatures
+from asgat.spectral import (
+    ArmaOperator,
+    ArmaTableOperator,
+    ChebyshevOperator,
+    ExactOperator,
+    SpectralOperator,
+    TableOperator,
+)
 from asgat.spectral.candidates import Progress
 from asgat.spectral.planner import check_plan
 
@@ -34,15 +54,33 @@ class ModelSpec:
         fixed: settings the name stands for; they cannot be changed.
         defaults: settings that start from another value than ``config`` gives.
         sparse: whether its ``forward`` takes sparse features.
+        reference: who proposed it, where and when.
+        cost: of one layer; ``COST_LETTERS`` explains the letters.
+        per_node: whether its weights belong to the nodes of one graph; ``build`` then takes their number too.
+        published: whether ``prepare`` takes the relations published with a data set as well.
     """
 
     summary: str
     config: type[TrainConfig]
-    build: Callable[[Any, int, int], nn.Module]
+    build: Callable[..., nn.Module]
     prepare: Callable[..., tuple[Any, ...]]
     fixed: Mapping[str, Any] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
     sparse: bool = False
+    reference: str = ""
+    cost: str = ""
+    per_node: bool = False
+    published: bool = False
+
+    def make(self, config: TrainConfig, in_channels: int, out_channels: int, num_nodes: int) -> nn.Module:
+        """The module for a data set of this size."""
+        return self.build(config, in_channels, out_channels, *([num_nodes] if self.per_node else []))
+
+
+COST_LETTERS = (
+    "N nodes, E edges, T pairs within two hops, F and H features before and after a layer, K steps or degree, "
+    "m heads or stacks; ASGAT: P pairs scored, R degree, k nodes attended to"
+)
 
 
 def make_filter(config: ASGATConfig) -> Callable[[int], SpectralFilter]:
@@ -69,19 +107,25 @@ def make_operator(
     form = check_plan(graph, config, device).form
     if form == "exact":
         return ExactOperator(graph, dtype=dtype, device=device)
-    polynomial: dict[str, Any] = {
-        "order": config.order,
-        "sampling_points": config.sampling_points,
-        "lambda_max": config.lambda_max,
-        "damping": config.damping,
-        "dtype": dtype,
-        "device": device,
-    }
+    arma = config.operator == "arma"
+    shared: dict[str, Any] = {"lambda_max": config.lambda_max, "dtype": dtype, "device": device}
+    if arma:
+        shared |= {
+            "numerator": config.numerator,
+            "denominator": config.denominator,
+            "fit_error": config.fit_error,
+        }
+        if form == "dense":
+            return ArmaOperator(graph, steps=config.steps, tolerance=config.arma_tolerance, **shared)
+    else:
+        shared["damping"] = config.damping
+    shared |= {"order": config.order, "sampling_points": config.sampling_points}
     if form == "dense":
-        return ChebyshevOperator(graph, **polynomial)
-    return TableOperator(
+        return ChebyshevOperator(graph, **shared)
+    table = ArmaTableOperator if arma else TableOperator
+    return table(
         graph,
-        **polynomial,
+        **shared,
         candidates=max(config.candidates, config.k or 1),
         cap=config.cap,
         storage=getattr(torch, config.storage),
@@ -108,22 +152,77 @@ def _build_asgat(config: ASGATConfig, in_channels: int, out_channels: int) -> nn
     )
 
 
-def _build_plain(model: type[nn.Module], config: TrainConfig, in_channels: int, out_channels: int) -> nn.Module:
-    return model(in_channels, config.hidden, out_channels, config.layers, config.dropout)
+def _build_baseline(model: Any, config: TrainConfig, in_channels: int, out_channels: int) -> nn.Module:
+    shared = TrainConfig.keys()
+    own = {key: value for key, value in vars(config).items() if key not in shared}
+    net: nn.Module = model(in_channels, config.hidden, out_channels, config.layers, config.dropout, **own)
+    return net
 
 
-def _prepare_edges(graph: Graph, config: TrainConfig, device: torch.device, *_: Any) -> tuple[Any, ...]:
-    weight = torch.from_numpy(graph.adjacency.tocoo().data).float()
-    return torch.from_numpy(graph.edge_index()).to(device), weight.to(device)
+def _build_sgc(config: SGCConfig, in_channels: int, out_channels: int) -> nn.Module:
+    return SGC(in_channels, out_channels, config.steps, config.dropout)
 
 
-def _asgat(summary: str, fixed: dict[str, Any], defaults: dict[str, Any] | None = None) -> ModelSpec:
+def _build_linkx(config: TrainConfig, in_channels: int, out_channels: int, num_nodes: int) -> nn.Module:
+    return LINKX(num_nodes, in_channels, config.hidden, out_channels, config.layers, config.dropout)
+
+
+def _prepare_matrix(model: Any, graph: Graph, config: TrainConfig, device: torch.device, *_: Any) -> tuple[Any, ...]:
+    return (SparseFeatures.from_dense(model.matrix(graph), device),)
+
+
+def _build_geom_gcn(config: GeomGCNConfig, in_channels: int, out_channels: int) -> nn.Module:
+    return GeomGCN(in_channels, config.hidden, out_channels, config.layers, config.dropout)
+
+
+def _prepare_relations(
+    graph: Graph,
+    config: GeomGCNConfig,
+    device: torch.device,
+    progress: Progress | None = None,
+    published: Reader | None = None,
+) -> tuple[Any, ...]:
+    relations = find_relations(graph, config.space, published)
+    return (SparseFeatures.from_dense(virtual_nodes(relations), device),)
+
+
+def _baseline(
+    model: Any,
+    summary: str,
+    reference: str,
+    cost: str,
+    config: type[TrainConfig] = TrainConfig,
+    build: Callable[..., nn.Module] | None = None,
+    per_node: bool = False,
+    **defaults: Any,
+) -> ModelSpec:
+    """A model of another paper, with the settings that paper used for all its data sets."""
+    return ModelSpec(
+        summary,
+        config,
+        build or partial(_build_baseline, model),
+        partial(_prepare_matrix, model),
+        defaults=defaults,
+        sparse=True,
+        reference=reference,
+        cost=cost,
+        per_node=per_node,
+    )
+
+
+def _asgat(
+    summary: str,
+    fixed: dict[str, Any],
+    defaults: dict[str, Any] | None = None,
+    cost: str = "O(N·F·H + m·(R·P + N·k·H))",
+) -> ModelSpec:
     def prepare(
         graph: Graph, config: ASGATConfig, device: torch.device, progress: Progress | None = None
     ) -> tuple[Any, ...]:
         return (make_operator(graph, config, device, progress=progress),)
 
-    return ModelSpec(summary, ASGATConfig, _build_asgat, prepare, fixed, defaults or {}, sparse=True)
+    reference = "Li et al., ECML-PKDD 2021"
+    return ModelSpec(summary, ASGATConfig, _build_asgat, prepare, fixed, defaults or {}, True, reference, cost)
 
 
 MODELS: dict[str, ModelSpec] = {
@@ -132,12 +231,118 @@ MODELS: dict[str, ModelSpec] = {
         {"operator": "chebyshev", "filter": "mlp", "root": False},
     ),
     "asgat-exact": _asgat(
-        "the paper's model, scores by eigen-decomposition", {"operator": "exact", "filter": "mlp", "root": False}
+        "the paper's model, scores by eigen-decomposition",
+        {"operator": "exact", "filter": "mlp", "root": False},
+        cost="O(N·F·H + m·(N³ + N·k·H))",
+    ),
+    "asgat-arma": _asgat(
+        "the paper's model, scores by rational functions",
+        {"operator": "arma", "filter": "mlp", "root": False},
+        {"order": 30},
     ),
     "asgat-heat": _asgat("the paper's model with a heat kernel", {"filter": "heat", "root": False}),
     "asgat-plus": _asgat("the paper's model with a root term", {}, {"root": True}),
-    "mlp": ModelSpec("features alone", TrainConfig, partial(_build_plain, MLP), lambda *_: ()),
-    "gcn": ModelSpec("graph convolutions", TrainConfig, partial(_build_plain, GCN), _prepare_edges),
+    # The baselines' defaults are the settings of their papers, or of PyG's benchmark of them where a paper gives none.
+    # GCN, SGC, ARMANet and GAT give them for the citation graphs, ChebNet has them from GCN's paper; APPNP's were found
+    # on Cora-ML and CiteSeer, GPR-GNN's per data set (none for Wisconsin), GraphSAGE's on other graphs, and LINKX's
+    # paper searched and does not say what it found. Recipes hold what differs by data set.
+    "mlp": ModelSpec(
+        "features alone",
+        TrainConfig,
+        partial(_build_baseline, MLP),
+        lambda *_: (),
+        sparse=True,
+        reference="Rumelhart et al., Nature 1986",
+        cost="O(N·F·H)",
+    ),
+    "gcn": _baseline(GCN, "graph convolutions", "Kipf and Welling, ICLR 2017", "O(N·F·H + E·H)", hidden=16),
+    "sgc": _baseline(
+        SGC,
+        "a linear map of features smoothed K times",
+        "Wu et al., ICML 2019",
+        "O(N·F·H + K·E·H)",
+        SGCConfig,
+        _build_sgc,
+        lr=0.2,
+        weight_decay=5e-6,
+        dropout=0.0,
+    ),
+    "chebnet": _baseline(
+        ChebNet,
+        "Chebyshev filters of order K",
+        "Defferrard et al., NeurIPS 2016",
+        "O(K·(N·F·H + E·H))",
+        ChebNetConfig,
+        hidden=16,
+    ),
+    "armanet": _baseline(
+        ARMANet,
+        "recursive ARMA filters in m stacks of K steps",
+        "Bianchi et al., TPAMI 2021",
+        "O(m·(N·F·H + K·E·H))",
+        ARMANetConfig,
+        hidden=16,
+    ),
+    "gat": _baseline(
+        GAT,
+        "attention over neighbours",
+        "Veličković et al., ICLR 2018",
+        "O(m·(N·F·H + E·H))",
+        GATConfig,
+        lr=0.005,
+        dropout=0.6,
+        hidden=8,
+    ),
+    "sage": _baseline(
+        SAGE,
+        "own features and the neighbours' mean",
+        "Hamilton et al., NeurIPS 2017",
+        "O(N·F·H + E·H)",
+        weight_decay=0.0,
+        dropout=0.0,
+        hidden=128,
+    ),
+    "appnp": _baseline(
+        APPNP,
+        "an MLP, then K steps of PageRank",
+        "Klicpera et al., ICLR 2019",
+        "O(N·F·H + K·E·H)",
+        APPNPConfig,
+    ),
+    "gpr-gnn": _baseline(
+        GPRGNN,
+        "an MLP, then K steps with learned weights",
+        "Chien et al., ICLR 2021",
+        "O(N·F·H + K·E·H)",
+        GPRGNNConfig,
+    ),
+    "linkx": _baseline(
+        LINKX,
+        "features and adjacency rows, mapped apart",
+        "Lim et al., NeurIPS 2021",
+        "O(N·F·H + E·H)",
+        build=_build_linkx,
+        per_node=True,
+        weight_decay=1e-3,
+        normalize_features=False,
+    ),
+    "h2gcn": _baseline(
+        H2GCN,
+        "K rounds over neighbours at one hop and, apart, at two",
+        "Zhu et al., NeurIPS 2020",
+        "O(N·F·H + 2^K·T·H)",
+    ),
+    "geom-gcn": ModelSpec(
+        "neighbours in the graph and in a latent space, by direction",
+        GeomGCNConfig,
+        _build_geom_gcn,
+        _prepare_relations,
+        defaults={"lr": 0.05, "weight_decay": 5e-6, "hidden": 48},
+        sparse=True,
+        reference="Pei et al., ICLR 2020",
+        cost="O(N·F·H + E·H)",
+        published=True,
+    ),
 }
 
 

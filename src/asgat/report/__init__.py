@@ -1,5 +1,5 @@
 """What was learned, shown."""
 
-from asgat.report.figures import filter_figure
+from asgat.report.figures import comparison_figure, filter_figure
 
-__all__ = ["filter_figure"]
+__all__ = ["comparison_figure", "filter_figure"]

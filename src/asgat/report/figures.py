@@ -1,10 +1,12 @@
-"""Figures of trained models."""
+"""Figures of trained models and of their scores."""
 
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -71,6 +73,46 @@ def filter_figure(model: ASGAT, graph: Graph, path: Path, title: str) -> Path:
         rotation=90, va="center", fontsize=8, color="0.4",
     )  # fmt: skip
     figure.suptitle(title)
+    return _write(figure, path)
+
+
+def comparison_figure(rows: Sequence[Mapping[str, Any]], path: Path) -> Path:
+    """Draws the test scores of several models as bars, mean and standard deviation over runs, in the order given.
+
+    Args:
+        rows: results as in ``result.json``, all of one data set.
+        path: where the PNG goes.
+    """
+    from matplotlib.figure import Figure
+
+    scores = {"micro_f1": ("micro-F1", "#1b6ca8"), "macro_f1": ("macro-F1", "#f2a65a")}
+    if "roc_auc" in rows[0]:
+        scores = {"roc_auc": ("ROC-AUC", "#1b6ca8"), "micro_f1": ("micro-F1", "#f2a65a")}
+    figure = Figure(figsize=(7.2, 1.5 + 0.5 * len(rows)), layout="constrained")
+    axis = figure.subplots()
+    thickness = 0.4
+    for place, (score, (label, colour)) in enumerate(scores.items()):
+        means, spreads = ([100.0 * row[score][key] for row in rows] for key in ("mean", "std"))
+        heights = np.arange(len(rows)) + (place - 0.5) * thickness
+        axis.barh(heights, means, thickness, xerr=spreads, color=colour, label=label,
+                  error_kw={"ecolor": "0.25", "capsize": 2.5, "lw": 1.0})  # fmt: skip
+        for height, mean, spread in zip(heights, means, spreads, strict=True):
+            text = f"{mean:.1f} ± {spread:.1f}"
+            axis.annotate(text, (mean + spread, height), (4, 0), textcoords="offset points", va="center", fontsize=8)
+    runs = len(rows[0]["runs"])
+    axis.set_yticks(np.arange(len(rows)), [row["model"] for row in rows])
+    axis.margins(y=0.02)
+    axis.invert_yaxis()
+    axis.set(xlim=(0, 122), xticks=range(0, 101, 20), xlabel="test score, in percent")
+    axis.set_title(f"{rows[0]['dataset']}: mean ± standard deviation over {runs} run{'s' if runs > 1 else ''}")
+    axis.grid(axis="x", color="0.9")
+    axis.set_axisbelow(True)
+    axis.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False)
+    return _write(figure, path)
+
+
+def _write(figure: Any, path: Path) -> Path:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=150)
     write_atomic(path, buffer.getvalue())

@@ -30,12 +30,14 @@ class SpectralOperator(ABC):
         lambda_max: upper end of the interval on which filters are evaluated.
         dtype: floating point type of the scores.
         device: where they are computed.
+        capturable: whether an evaluation waits for nothing on the host, so that CUDA can record and replay it.
     """
 
     num_nodes: int
     lambda_max: float
     dtype: torch.dtype
     device: torch.device
+    capturable: bool = True
 
     @abstractmethod
     def scores(
@@ -72,7 +74,8 @@ class SpectralOperator(ABC):
 
     def certify(self, filter: SpectralFilter, index: Tensor, score: Tensor) -> Certificate:
         """How far the rows :meth:`top` gave can be from the best of all nodes: not at all, where all are scored."""
-        return Certificate(torch.zeros_like(score[..., 0]), torch.ones_like(score[..., 0], dtype=torch.bool))
+        rows = score.shape[:-1]
+        return Certificate(score.new_zeros(rows), torch.ones(rows, dtype=torch.bool, device=score.device))
 
     def dense(self, filter: SpectralFilter) -> Tensor:
         """All scores [heads, N, N]. Costly: N² numbers per head; meant for tests and small graphs."""

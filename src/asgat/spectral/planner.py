@@ -56,6 +56,11 @@ def choose_form(graph: Graph, config: ASGATConfig) -> str:
         raise AsgatError("k = none and include_unreachable need every pair, which no table holds; set form=dense.")
     if config.form == "dense" or all_pairs or (config.form == "auto" and graph.num_nodes <= SMALL):
         return "dense"
+    if config.operator == "arma" and config.tolerance is not None:
+        raise AsgatError(
+            "A tolerance widens the rows of a table, which leaves what the expansion of arma loses as it is; "
+            "raise order instead, and set tolerance=none."
+        )
     work = graph.num_nodes * graph.num_entries * config.order
     exact = config.builder == "exact" or (config.builder == "auto" and work <= EXACT_WORK)
     if not exact and config.tolerance is not None:
@@ -81,6 +86,11 @@ def plan(graph: Graph, config: ASGATConfig, device: torch.device | str = "cpu", 
     if form == "exact":
         operator, building = n * n * (8 + 4), 3 * n * n * 8
         attention = 3 * max(layers) * n * n * 4 + sum(layers) * n * (config.k or n) * 36
+    elif form == "dense" and config.operator == "arma":
+        orders = config.numerator + 1
+        operator, building = 2 * matrix, 0
+        attention = _arma(n, orders, config, max(layers))
+        attention += sum(layers) * n * (config.k or n) * (36 if config.k is None else 36 + 4 * orders)
     elif form == "dense":
         operator, building, scores = _dense(n, orders, config, max(layers))
         operator += 2 * matrix
@@ -136,6 +146,14 @@ def _dense(n: int, orders: int, config: ASGATConfig, heads: int) -> tuple[int, i
     if config.k is None:  # scores of all pairs at once, and the matrices they are made of
         return kept, block if kept else 0, (0 if kept else all_orders) + 2 * heads * n * n * 4
     return kept, block if kept else 0, block
+
+
+def _arma(n: int, orders: int, config: ASGATConfig, heads: int) -> int:
+    """Bytes of conjugate gradients and of the scores of one layer."""
+    per_row = n * heads * ((orders + 11) * 4 + 3 * 8)
+    matrices = heads * n * n * 4
+    working = n * per_row if config.k is None else min(n * per_row, max(_BLOCK, per_row))
+    return working + (matrices if matrices <= _BLOCK else 0)
 
 
 def _table(graph: Graph, config: ASGATConfig, form: str, device: torch.device, sample: bool) -> tuple[int, int]:

@@ -161,7 +161,8 @@ def load_model(path: Path | str) -> tuple[nn.Module, str, TrainConfig]:
             metadata = {key: json.loads(text) for key, text in handle.metadata().items()}
         name = metadata["model"]
         config = make_config(name, **metadata["config"])
-        model = model_spec(name).build(config, metadata["in_channels"], metadata["out_channels"])
+        sizes = metadata["in_channels"], metadata["out_channels"], metadata.get("num_nodes", 0)
+        model = model_spec(name).make(config, *sizes)
         model.load_state_dict(load_file(str(file)))
     except (OSError, SafetensorError, KeyError, TypeError, AttributeError, RuntimeError, ValueError) as error:
         raise AsgatError(f"{file} holds no model of this package: {error}") from error

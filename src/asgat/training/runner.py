@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 import resource
 from collections.abc import Callable, Sequence
@@ -20,6 +21,7 @@ from asgat.nn.asgat import ASGAT
 from asgat.nn.registry import ModelSpec, model_spec
 from asgat.sparse_features import features_tensor
 from asgat.spectral import TableOperator
+from asgat.spectral.arma import RationalForm
 from asgat.spectral.candidates import Progress
 from asgat.training.checkpoint import RunDirectory
 from asgat.training.trainer import Epoch, evaluate, train
@@ -41,7 +43,8 @@ def make_inputs(
     graph = dataset.graph.with_self_loops(config.self_loops)
     spec = model_spec(model)
     features = features_tensor(x, device) if spec.sparse else torch.tensor(x, device=device)
-    return features, *spec.prepare(graph, config, device, building)
+    relations = [dataset.relations] if spec.published else []
+    return features, *spec.prepare(graph, config, device, building, *relations)
 
 
 def run(
@@ -104,7 +107,7 @@ def run(
     for i in missing:
         split = dataset.splits[i if several else 0]
         outcome = train(
-            lambda: spec.build(config, dataset.num_features, dataset.num_classes),
+            lambda: spec.make(config, dataset.num_features, dataset.num_classes, dataset.num_nodes),
             inputs,
             y,
             split,
@@ -115,13 +118,14 @@ def run(
         )
         row = {"run": i, **{k: v for k, v in vars(outcome).items() if k not in ("history", "state")}}
         row.update(certified_figures(spec, config, dataset, inputs, y, split, outcome.state))
+        row["fallback"] = fallback_figures(inputs)
         row["peak_memory_mb"] = _peak_memory_mb(device)
         best_so_far = max((r["val_score"] for r in done), default=-1.0)
         if directory:
             directory.add_metrics([{"run": i, **vars(e)} for e in outcome.history], [r["run"] for r in done])
             if outcome.val_score > best_so_far:
                 shape = {"in_channels": dataset.num_features, "out_channels": dataset.num_classes}
-                directory.write_model(outcome.state, {**settings, "run": i, **shape})
+                directory.write_model(outcome.state, {**settings, "run": i, **shape, "num_nodes": dataset.num_nodes})
         done.append(row)
         result = summarise(settings, dataset, done)
         if directory:
@@ -142,7 +146,7 @@ def certified_figures(
 
     With a ``tolerance`` the rows over it are given more candidates until none is left, and the model is judged anew.
     """
-    model = spec.build(config, dataset.num_features, dataset.num_classes).to(y.device)
+    model = spec.make(config, dataset.num_features, dataset.num_classes, dataset.num_nodes).to(y.device)
     if not isinstance(model, ASGAT):
         return {}
     operator = inputs[1]
@@ -169,6 +173,34 @@ def certified_figures(
     }
 
 
+def fallback_figures(inputs: Sequence[Any]) -> dict[str, Any] | None:
+    """What a run had to replace by Chebyshev polynomials: the most heads at a time, how often, the largest residual."""
+    taken = [part.take_fallback() for part in inputs if isinstance(part, RationalForm)]
+    rows = [
+        {
+            "heads": found.heads,
+            "evaluations": found.evaluations,
+            "residual": found.residual if math.isfinite(found.residual) else None,
+        }
+        for found in taken
+        if found is not None
+    ]
+    return _fallback(rows)
+
+
+def _fallback(rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """Several of them as one; a residual that is no number is None and larger than all others."""
+    if not rows:
+        return None
+    residuals = [row["residual"] for row in rows]
+    return {
+        "form": "chebyshev",
+        "heads": max(row["heads"] for row in rows),
+        "evaluations": sum(row["evaluations"] for row in rows),
+        "residual": None if None in residuals else max(residuals),
+    }
+
+
 def summarise(settings: dict[str, Any], dataset: Dataset, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The result of all finished runs; scores are fractions, ``std`` is that of the population of runs."""
     rows = sorted(rows, key=lambda row: row["run"])
@@ -188,7 +220,7 @@ def summarise(settings: dict[str, Any], dataset: Dataset, rows: Sequence[dict[st
         "mean_bound": _mean([row["mean_bound"] for row in rows]) if attends else None,
         "max_bound": max((row["max_bound"] for row in rows), default=None) if attends else None,
         "options": {key: config[key] for key in ("root",) if config.get(key)},
-        "fallback": None,
+        "fallback": _fallback([row["fallback"] for row in rows if row.get("fallback")]),
         "restarts": sum(row["restarts"] for row in rows),
         "versions": versions(),
         "rows": rows,

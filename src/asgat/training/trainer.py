@@ -126,7 +126,8 @@ def _attempt(
     torch.manual_seed(attempt_seed)
     model = build().to(y.device)
     step = Step(model, inputs, y, split, config, metric)
-    captured = y.is_cuda and metric != "roc_auc"  # a ROC curve is drawn on the host
+    waits = metric == "roc_auc" or not all(getattr(part, "capturable", True) for part in inputs)
+    captured = y.is_cuda and not waits  # a ROC curve is drawn on the host
     epochs = CapturedEpochs(step, attempt_seed) if captured else EagerEpochs(step)
     stopping = EarlyStopping(config.patience)
     state: dict[str, Tensor] = {}

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from asgat.nn.baselines import MLP
+from asgat.sparse_features import SparseFeatures
 
 
 @pytest.mark.parametrize("num_layers", [1, 2, 3])
@@ -34,3 +35,12 @@ def test_reset_parameters():
     before = [layer.weight.clone() for layer in net.layers]
     net.reset_parameters()
     assert all(not torch.equal(layer.weight, b) for layer, b in zip(net.layers, before, strict=True))
+
+
+def test_sparse_and_dense_features_are_one():
+    torch.manual_seed(0)
+    net = MLP(4, 6, 3).double().eval()
+    x = torch.randn(5, 4, dtype=torch.float64) * (torch.rand(5, 4) < 0.5)
+    torch.testing.assert_close(net(SparseFeatures.from_dense(x, dtype=torch.float64)), net(x), rtol=0, atol=1e-12)
+    net.train()
+    assert net(SparseFeatures.from_dense(x)).shape == (5, 3)

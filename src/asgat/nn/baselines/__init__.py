@@ -1,6 +1,16 @@
-"""The models ASGAT is compared with, each over PyG's layers where PyG has them."""
+"""The models ASGAT is compared with: PyG's layers where PyG has them, with sparse products for their messages."""
 
+from asgat.nn.baselines.appnp import APPNP
+from asgat.nn.baselines.armanet import ARMANet
+from asgat.nn.baselines.chebnet import ChebNet
+from asgat.nn.baselines.gat import GAT
 from asgat.nn.baselines.gcn import GCN
+from asgat.nn.baselines.geom_gcn import GeomGCN
+from asgat.nn.baselines.gpr_gnn import GPRGNN
+from asgat.nn.baselines.h2gcn import H2GCN
+from asgat.nn.baselines.linkx import LINKX
 from asgat.nn.baselines.mlp import MLP
+from asgat.nn.baselines.sage import SAGE
+from asgat.nn.baselines.sgc import SGC
 
-__all__ = ["GCN", "MLP"]
+__all__ = ["APPNP", "GAT", "GCN", "GPRGNN", "H2GCN", "LINKX", "MLP", "SAGE", "SGC", "ARMANet", "ChebNet", "GeomGCN"]

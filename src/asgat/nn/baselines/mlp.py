@@ -5,8 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
+
+from asgat.sparse_features import SparseFeatures, dropout, linear
 
 
 class MLP(nn.Module):
@@ -32,8 +33,11 @@ class MLP(nn.Module):
         for layer in self.layers:
             layer.reset_parameters()  # type: ignore[operator]
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor | SparseFeatures) -> Tensor:
         for layer in self.layers[:-1]:
-            x = torch.relu(layer(F.dropout(x, self.dropout, self.training)))
-        out: Tensor = self.layers[-1](F.dropout(x, self.dropout, self.training))
-        return out
+            x = torch.relu(self._map(layer, x))
+        return self._map(self.layers[-1], x)
+
+    def _map(self, layer: nn.Module, x: Tensor | SparseFeatures) -> Tensor:
+        assert isinstance(layer, nn.Linear)
+        return linear(dropout(x, self.dropout, self.training), layer.weight) + layer.bias

@@ -1,0 +1,40 @@
+"""How many edges lie between nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from asgat.graph import Graph
+from asgat.kernels.cpu.jit import compiled
+
+
+def hop_distances(graph: Graph, sources: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+    """Edges on the shortest way from each source to each node, [sources, N]; -1 where there is none.
+
+    Weights are not looked at. Cost: O(N + E) per source, sources side by side.
+    """
+    distance = np.full((len(sources), graph.num_nodes), -1, dtype=np.int32)
+    _breadth_first(graph.adjacency.indptr, graph.adjacency.indices, sources, distance)
+    return distance
+
+
+@compiled(set(), parallel=True)
+def _breadth_first(indptr: Any, indices: Any, sources: Any, distance: Any) -> None:
+    for i in numba.prange(len(sources)):
+        queue = np.empty(distance.shape[1], np.int32)
+        queue[0] = sources[i]
+        distance[i, sources[i]] = 0
+        first, last = 0, 1
+        while first < last:
+            v = queue[first]
+            first += 1
+            for e in range(indptr[v], indptr[v + 1]):
+                u = indices[e]
+                if distance[i, u] < 0:
+                    distance[i, u] = distance[i, v] + 1
+                    queue[last] = u
+                    last += 1

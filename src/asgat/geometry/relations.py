@@ -1,0 +1,102 @@
+"""Neighbours in the graph and in a latent space, and where they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from asgat.errors import AsgatError
+from asgat.graph import Graph
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+DIRECTIONS = 4  # lower left, upper left, lower right, upper right
+KINDS = 2 * DIRECTIONS  # in the graph, then in the latent space
+_BLOCK = 2**22  # distances held at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Relations:
+    """Pairs of a node and a neighbour of it, each with the kind of relation between them.
+
+    Args:
+        num_nodes: number of nodes.
+        node: the node, [P].
+        neighbour: its neighbour, [P].
+        kind: 0 to 3 for neighbours in the graph, 4 to 7 for those in the latent space: where the neighbour lies, as
+            :func:`direction` tells. A neighbour in both counts in both.
+    """
+
+    num_nodes: int
+    node: Ints
+    neighbour: Ints
+    kind: Ints
+
+    def __post_init__(self) -> None:
+        if not self.node.shape == self.neighbour.shape == self.kind.shape:
+            raise AsgatError("Relations need one node, one neighbour and one kind per pair.")
+        for name, values, below in (
+            ("node", self.node, self.num_nodes),
+            ("neighbour", self.neighbour, self.num_nodes),
+            ("kind", self.kind, KINDS),
+        ):
+            outside = values[(values < 0) | (values >= below)]
+            if outside.size:
+                raise AsgatError(f"Relations name {name} {outside[0]}, but it must be from 0 to {below - 1}.")
+
+
+def latent_relations(graph: Graph, position: Floats, distance: Callable[[Floats, Floats], Floats]) -> Relations:
+    """The relations of a graph whose nodes stand at the positions [N, 2] of a latent space.
+
+    Latent neighbours are nearer than a radius that gives nodes as many of them on average as they have in the graph
+    (Pei et al., 2020): the closest pairs, as many as there are edges.
+
+    Args:
+        graph: the graph; weights and self-loops are not looked at.
+        position: points of the plane.
+        distance: from positions [A, 2] and [B, 2] to distances [A, B].
+    """
+    node, neighbour = graph.with_self_loops("remove").edge_index()
+    near = closest_pairs(position, len(node) // 2, distance)
+    mirrored = np.concatenate([near, near[::-1]], axis=1)
+    kind = [direction(position[v], position[u]) for v, u in ((node, neighbour), mirrored)]
+    return Relations(
+        graph.num_nodes,
+        np.concatenate([node, mirrored[0]]),
+        np.concatenate([neighbour, mirrored[1]]),
+        np.concatenate([kind[0], kind[1] + DIRECTIONS]),
+    )
+
+
+def direction(v: Floats, u: Floats) -> Ints:
+    """Where points u [P, 2] lie, seen from v: 0 lower left, 1 upper left, 2 lower right, 3 upper right.
+
+    On a line with v is right, and up.
+    """
+    return 2 * (v[:, 0] <= u[:, 0]).astype(np.int64) + (v[:, 1] <= u[:, 1])
+
+
+def closest_pairs(position: Floats, count: int, distance: Callable[[Floats, Floats], Floats]) -> Ints:
+    """The pairs i < j of the smallest distances, [2, count], nearest first; of equal ones those of lower numbers.
+
+    Cost: O(N²) time, O(count) memory beside a block of distances.
+    """
+    total = len(position)
+    best, pairs = np.empty(0), np.empty((2, 0), dtype=np.int64)
+    rows = max(1, _BLOCK // max(1, total))
+    for start in range(0, total, rows):
+        stop = min(start + rows, total)
+        block = distance(position[start:stop], position[start:])
+        wanted = np.arange(start, total) > np.arange(start, stop)[:, None]
+        if len(best) == count:  # a pair of higher numbers must be nearer to get in
+            wanted &= block < best[-1] if count else False
+        row, column = np.nonzero(wanted)
+        best = np.concatenate([best, block[row, column]])
+        pairs = np.concatenate([pairs, np.stack([row, column]) + start], axis=1)
+        order = np.argsort(best, kind="stable")[:count]
+        best, pairs = best[order], pairs[:, order]
+    return pairs

@@ -1,0 +1,58 @@
+"""Predictions, then personalised PageRank."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from asgat.nn.baselines.mlp import MLP
+from asgat.nn.baselines.propagation import Edges, propagation, renormalised
+from asgat.sparse_features import SparseFeatures
+
+
+class APPNP(nn.Module):
+    r"""`"Predict then Propagate: Graph Neural Networks meet Personalized PageRank"
+    <https://arxiv.org/abs/1810.05997>`_.
+
+    .. math::
+        Z^{(0)} = H = \mathrm{MLP}(X), \qquad
+        Z^{(k+1)} = (1 - \alpha) \tilde D^{-1/2} \tilde A \tilde D^{-1/2} Z^{(k)} + \alpha H
+
+    Args:
+        in_channels: number of input features.
+        hidden_channels: size of each hidden layer of the MLP.
+        out_channels: number of classes.
+        num_layers: number of linear maps of the MLP.
+        dropout: on the input of every linear map, and on the entries of the matrix anew in every step.
+        steps: number K of steps.
+        alpha: probability to go back to where the walk began.
+
+    Cost: the MLP's and O(K · E · out).
+    """
+
+    matrix = staticmethod(renormalised)
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        num_layers: int = 2,
+        dropout: float = 0.5,
+        steps: int = 10,
+        alpha: float = 0.1,
+    ) -> None:
+        super().__init__()
+        self.mlp = MLP(in_channels, hidden_channels, out_channels, num_layers, dropout)
+        self.dropout, self.steps, self.alpha = dropout, steps, alpha
+
+    def reset_parameters(self) -> None:
+        self.mlp.reset_parameters()
+
+    def forward(self, x: Tensor | SparseFeatures, edge_index: Edges, edge_weight: Tensor | None = None) -> Tensor:
+        step = propagation(x, edge_index, edge_weight, self.matrix)
+        start: Tensor = self.mlp(x)
+        out = start
+        for _ in range(self.steps):
+            walked = step.dropout(self.dropout, self.training).matmul(out)
+            out = (1.0 - self.alpha) * walked + self.alpha * start
+        return out

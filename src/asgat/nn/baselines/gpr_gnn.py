@@ -1,0 +1,67 @@
+"""Predictions, then PageRank with learned weights."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from asgat.nn.baselines.mlp import MLP
+from asgat.nn.baselines.propagation import Edges, propagation, renormalised
+from asgat.sparse_features import SparseFeatures
+
+
+class GPRGNN(nn.Module):
+    r"""`"Adaptive Universal Generalized PageRank Graph Neural Network" <https://arxiv.org/abs/2006.07988>`_.
+
+    .. math:: Z = \sum_{k=0}^{K} \gamma_k (\tilde D^{-1/2} \tilde A \tilde D^{-1/2})^k \, \mathrm{MLP}(X)
+
+    The weights start as those of personalised PageRank, :math:`\gamma_k = \alpha (1 - \alpha)^k` and
+    :math:`\gamma_K = (1 - \alpha)^K`, and are learned; they may become negative.
+
+    Args:
+        in_channels: number of input features.
+        hidden_channels: size of each hidden layer of the MLP.
+        out_channels: number of classes.
+        num_layers: number of linear maps of the MLP.
+        dropout: on the input of every linear map.
+        steps: number K of steps.
+        alpha: of the start; 1 is the MLP alone, 0 the last step alone.
+        propagation_dropout: on what the MLP gives.
+
+    Cost: the MLP's and O(K · E · out).
+    """
+
+    matrix = staticmethod(renormalised)
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        num_layers: int = 2,
+        dropout: float = 0.5,
+        steps: int = 10,
+        alpha: float = 0.1,
+        propagation_dropout: float = 0.5,
+    ) -> None:
+        super().__init__()
+        self.mlp = MLP(in_channels, hidden_channels, out_channels, num_layers, dropout)
+        self.gamma = nn.Parameter(torch.empty(steps + 1))
+        self.steps, self.alpha, self.propagation_dropout = steps, alpha, propagation_dropout
+        self.reset_parameters()
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        self.mlp.reset_parameters()
+        start = [self.alpha * (1.0 - self.alpha) ** k for k in range(self.steps)]
+        self.gamma.copy_(torch.tensor([*start, (1.0 - self.alpha) ** self.steps]))
+
+    def forward(self, x: Tensor | SparseFeatures, edge_index: Edges, edge_weight: Tensor | None = None) -> Tensor:
+        step = propagation(x, edge_index, edge_weight, self.matrix)
+        walked = F.dropout(self.mlp(x), self.propagation_dropout, self.training)
+        out: Tensor = self.gamma[0] * walked
+        for gamma in self.gamma[1:]:
+            walked = step.matmul(walked)
+            out = out + gamma * walked
+        return out

@@ -1,0 +1,61 @@
+"""The matrices baselines propagate by, made once per graph and kept sparse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import scipy.sparse as sp
+from torch import Tensor
+
+from asgat.errors import AsgatError
+from asgat.graph import Graph
+from asgat.sparse_features import SparseFeatures
+
+Edges = Tensor | Graph | SparseFeatures
+
+
+def propagation(
+    x: Tensor | SparseFeatures,
+    edges: Edges,
+    edge_weight: Tensor | None,
+    matrix: Callable[[Graph], sp.csr_array],
+) -> SparseFeatures:
+    """The matrix of a graph in the form features have, so that one product does a whole step of message passing.
+
+    O(E · F) time for F channels and no message is ever stored, where a gather and a scatter would store all E of them.
+
+    Args:
+        x: node features; the matrix takes their device and type.
+        edges: the graph, as edges [2, E] (read as undirected), a ``Graph``, or such a matrix made beforehand, which
+            is taken as it is: make it once when the same graph is seen again and again.
+        edge_weight: weights [E] of the edges.
+        matrix: which matrix; one of the functions below.
+    """
+    if not isinstance(edges, SparseFeatures):
+        graph = edges if isinstance(edges, Graph) else Graph.from_edges(edges, x.size(0), edge_weight)
+        edges = SparseFeatures.from_dense(matrix(graph), x.device, x.dtype)
+    if edges.size(1) != x.size(0):
+        raise AsgatError(f"x has {x.size(0)} rows, but the graph has {edges.size(1)} nodes.")
+    return edges
+
+
+def adjacency(graph: Graph) -> sp.csr_array:
+    """A."""
+    return graph.adjacency
+
+
+def symmetric(graph: Graph) -> sp.csr_array:
+    r""":math:`D^{-1/2} A D^{-1/2}`."""
+    return graph.normalised_adjacency
+
+
+def renormalised(graph: Graph) -> sp.csr_array:
+    r""":math:`\tilde D^{-1/2} \tilde A \tilde D^{-1/2}`, where a node without a self-loop has got one of weight 1."""
+    return graph.with_self_loops("add").normalised_adjacency
+
+
+def mean(graph: Graph) -> sp.csr_array:
+    r""":math:`D^{-1} A`; rows of isolated nodes are empty."""
+    coo = graph.adjacency.tocoo()
+    row, col = coo.coords
+    return sp.csr_array((coo.data / graph.degree[row], (row, col)), shape=coo.shape)

@@ -1,0 +1,201 @@
+"""Rational functions fitted to a response: a numerator over a denominator that conjugate gradients can invert."""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from asgat.errors import AsgatError
+
+ROUNDS = 2  # rounds in which the denominator is refined; a third gains a few per cent
+_RIDGES = tuple(10.0**exponent for exponent in range(-4, 3))
+
+
+@dataclass(frozen=True, eq=False)
+class Rational:
+    r""":math:`p(x) / q(x) = \sum_j b_j T_j(x) / (1 + \sum_{j \ge 1} a_j T_j(x))` on [-1, 1], one for every head.
+
+    Attributes:
+        numerator: b [heads, Q + 1], in double precision.
+        denominator: a [heads, P], without :math:`a_0 = 1`; constant.
+        residual: largest error on the points of the fit, [heads]; not finite where no fit was found.
+        condition: bound on max q / min q over [-1, 1], [heads].
+    """
+
+    numerator: Tensor
+    denominator: Tensor
+    residual: Tensor
+    condition: Tensor
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Values [heads, n] at points [n] of [-1, 1], differentiable in the numerator."""
+        return self.top(x) / self.bottom(x)
+
+    def top(self, x: Tensor) -> Tensor:
+        """The numerator's values."""
+        return self.numerator @ chebyshev_values(x, self.numerator.size(1) - 1).t()
+
+    def bottom(self, x: Tensor) -> Tensor:
+        """The denominator's values."""
+        return 1.0 + self.denominator @ chebyshev_values(x, self.denominator.size(1))[:, 1:].t()
+
+
+class RationalFit:
+    r"""Fits :math:`p / q` to responses given at Chebyshev points, in double precision and for all heads at once.
+
+    The denominator comes from Sanathanan and Koerner's iteration: with the last round's :math:`\bar q`,
+
+    .. math:: \min_{p, q} \sum_m \Big(\frac{p(x_m) - g(x_m) q(x_m)}{\bar q(x_m)}\Big)^2 + \mu \sum_{j \ge 1} a_j^2,
+
+    is linear least squares. The ridge :math:`\mu` is the smallest of a few that leaves q positive with
+    :math:`\max q / \min q` at most ``condition`` on all of [-1, 1]; a large one leaves q = 1, a polynomial. Each head
+    keeps the round that was best, the polynomial of the start among them: a fit is never worse than that. Where the
+    error is small enough there are no further rounds, so a smooth response is left to the polynomial.
+
+    The denominator takes no part in gradients. Given it, the numerator is the least-squares projection of the response,
+    :math:`b = M(q) g`, linear in it and differentiable.
+
+    Conditions stay tame: the normal equations of the numerator have at most about ``condition`` squared. A fit costs
+    O(heads · (points · (P + Q) + (P + Q)³)), a few milliseconds for a dozen heads.
+
+    Args:
+        numerator: degree Q.
+        denominator: degree P.
+        condition: largest max q / min q.
+        fit_error: largest error, beside the largest response, that is small enough.
+    """
+
+    def __init__(
+        self, numerator: int = 18, denominator: int = 12, condition: float = 30.0, fit_error: float = 0.01
+    ) -> None:
+        if numerator < 1 or denominator < 1:
+            raise AsgatError(f"numerator and denominator must be at least 1, but are {numerator} and {denominator}.")
+        if condition <= 1.0:
+            raise AsgatError(f"condition must be above 1, but is {condition}.")
+        if not fit_error >= 0.0:
+            raise AsgatError(f"fit_error must not be negative, but is {fit_error}.")
+        self.numerator, self.denominator, self.condition, self.fit_error = numerator, denominator, condition, fit_error
+        points = max(192, 8 * max(numerator, denominator))
+        self.points = torch.cos(math.pi * (torch.arange(points, dtype=torch.float64) + 0.5) / points)
+        # Between Chebyshev points a polynomial of degree P rises above their values by this factor at most.
+        self._between = 1.0 / math.cos(math.pi * denominator / (2 * points))
+        self._values = chebyshev_values(self.points, 2 * max(numerator, denominator))
+        top, bottom = torch.arange(numerator + 1), torch.arange(1, denominator + 1)
+        self._pairs = {
+            "pp": _sum_and_difference(top, top),
+            "pq": _sum_and_difference(top, bottom),
+            "qq": _sum_and_difference(bottom, bottom),
+        }
+
+    def to(self, device: torch.device) -> Self:
+        moved = copy.copy(self)
+        moved.points, moved._values = self.points.to(device), self._values.to(device)
+        moved._pairs = {name: (s.to(device), d.to(device)) for name, (s, d) in self._pairs.items()}
+        return moved
+
+    def __call__(self, response: Tensor, denominator: Tensor | None = None) -> Rational:
+        """The fit of responses g [heads, points], with a denominator a [heads, P] of one's own or the best one."""
+        response = response.double()
+        if denominator is None:
+            denominator = self.best_denominator(response)
+        weight, factor = self._factor(denominator)
+        numerator = self._project(response, weight, factor)
+        with torch.no_grad():
+            residual = self._error(response, numerator, weight)
+            low, high = self._range(denominator)
+        return Rational(numerator, denominator, residual, (1.0 + high) / (1.0 + low))
+
+    @torch.no_grad()
+    def best_denominator(self, response: Tensor) -> Tensor:
+        """The denominator a [heads, P] for responses [heads, points]; zeros, q = 1, where nothing finite was found."""
+        size = response.detach().double().abs().amax(dim=1, keepdim=True).clamp(min=1e-300)
+        g = response.detach().double() / size
+        chosen = best = g.new_zeros(g.size(0), self.denominator)
+        least = ridge = g.new_zeros(g.size(0))
+        for round in range(ROUNDS + 1):
+            weight, factor = self._factor(chosen)
+            error = self._error(g, self._project(g, weight, factor), weight)
+            better = error < least if round else torch.ones_like(error, dtype=torch.bool)
+            least, best = error.where(better, least), chosen.where(better.unsqueeze(1), best)
+            # On an accelerator the answer would have to be waited for.
+            if round == ROUNDS or (not g.is_cuda and bool((least <= self.fit_error).all())):
+                break
+            normal, right = self._normal_equations(g, weight, factor)
+            if not round:
+                ridge = normal.diagonal(dim1=1, dim2=2).mean(dim=1).clamp(min=1e-12)
+            chosen = self._ridged(normal, right, ridge).where((least > self.fit_error).unsqueeze(1), chosen)
+        return best
+
+    def _factor(self, denominator: Tensor) -> tuple[Tensor, Tensor]:
+        """1 / q at the points, and the Cholesky factor of the numerator's normal equations."""
+        weight = 1.0 / (1.0 + denominator @ self._values[:, 1 : self.denominator + 1].t())
+        return weight, torch.linalg.cholesky_ex(self._gram(weight.square(), "pp"))[0]
+
+    def _project(self, response: Tensor, weight: Tensor, factor: Tensor) -> Tensor:
+        """The numerator b: least squares of p / q against the response."""
+        right = self._means(weight * response)[:, : self.numerator + 1]
+        return torch.cholesky_solve(right.unsqueeze(2), factor).squeeze(2)
+
+    def _error(self, response: Tensor, numerator: Tensor, weight: Tensor) -> Tensor:
+        values = numerator @ self._values[:, : self.numerator + 1].t()
+        return (values * weight - response).abs().amax(dim=1)
+
+    def _normal_equations(self, g: Tensor, weight: Tensor, factor: Tensor) -> tuple[Tensor, Tensor]:
+        """Those of the denominator, [heads, P, P] and [heads, P, 1], the numerator eliminated."""
+        mixed, own = g * weight.square(), (g * weight).square()
+        first = self._means(mixed)[:, : self.numerator + 1].unsqueeze(2)
+        inner = torch.linalg.solve_triangular(factor, torch.cat([first, self._gram(mixed, "pq")], 2), upper=False)
+        right = self._means(own)[:, 1 : self.denominator + 1].unsqueeze(2)
+        columns = inner[:, :, 1:]
+        return self._gram(own, "qq") - columns.mT @ columns, right - columns.mT @ inner[:, :, :1]
+
+    def _ridged(self, normal: Tensor, right: Tensor, ridge: Tensor) -> Tensor:
+        """The solution of the smallest ridge that keeps the condition, or of the largest, drawn towards q = 1."""
+        ridges = ridge.unsqueeze(1) * ridge.new_tensor(_RIDGES)
+        eye = torch.eye(self.denominator, dtype=normal.dtype, device=normal.device)
+        factor = torch.linalg.cholesky_ex(normal.unsqueeze(1) + ridges[:, :, None, None] * eye)[0]
+        right = right.unsqueeze(1).expand(-1, len(_RIDGES), -1, -1)
+        solution = -torch.cholesky_solve(right, factor).squeeze(3)  # [heads, ridges, P]
+        solution = solution.where(solution.isfinite().all(dim=2, keepdim=True), 0.0)
+        low, high = self._range(solution)
+        kept = (low > -1.0) & (1.0 + high <= self.condition * (1.0 + low))
+        kept[:, -1] = True
+        first = kept.to(torch.uint8).argmax(dim=1)[:, None, None]
+        chosen = solution.gather(1, first.expand(-1, 1, self.denominator)).squeeze(1)
+        low, high = (part.gather(1, first.squeeze(2)) for part in (low, high))
+        # 1 + t high = condition (1 + t low): how far the way to this denominator may be gone.
+        share = (self.condition - 1.0) / (high - self.condition * low).clamp(min=1e-300)
+        return chosen * share.clamp(max=1.0)
+
+    def _range(self, denominator: Tensor) -> tuple[Tensor, Tensor]:
+        """Bounds on q - 1 over all of [-1, 1]."""
+        values = denominator @ self._values[:, 1 : self.denominator + 1].t()
+        low, high = values.amin(dim=-1), values.amax(dim=-1)
+        middle, half = (low + high) / 2.0, (high - low) / 2.0 * self._between
+        return middle - half, middle + half
+
+    def _means(self, weight: Tensor) -> Tensor:
+        """Means of weight · T_i over the points, for all i."""
+        return weight @ self._values / self.points.numel()
+
+    def _gram(self, weight: Tensor, which: str) -> Tensor:
+        """Weighted means of T_i T_j = (T_{i+j} + T_{|i-j|}) / 2."""
+        mean = self._means(weight)
+        sums, differences = self._pairs[which]
+        product = mean.index_select(1, sums.flatten()) + mean.index_select(1, differences.flatten())
+        return (product / 2.0).view(-1, *sums.shape)
+
+
+def chebyshev_values(x: Tensor, degree: int) -> Tensor:
+    """T_0(x), …, T_degree(x) for x [n] in [-1, 1]: [n, degree + 1]."""
+    angle = torch.arccos(x.clamp(-1.0, 1.0))
+    return torch.cos(angle.unsqueeze(1) * torch.arange(degree + 1, dtype=x.dtype, device=x.device))
+
+
+def _sum_and_difference(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+    return left.unsqueeze(1) + right, (left.unsqueeze(1) - right).abs()

@@ -1,0 +1,54 @@
+import numpy as np
+import pytest
+from tests.strategies import ZOO
+
+from asgat.geometry.hops import hop_distances
+from asgat.geometry.isomap import isomap
+from asgat.geometry.spaces import euclidean
+from asgat.graph import Graph
+
+
+def grid(side):
+    """A board of cells, each joined to the next in its row and column."""
+    cell = np.arange(side * side).reshape(side, side)
+    ends = [(cell[:, :-1], cell[:, 1:]), (cell[:-1], cell[1:])]
+    return Graph.from_edges(np.concatenate([np.stack([a.ravel(), b.ravel()]) for a, b in ends], axis=1))
+
+
+def test_a_path_is_a_line():
+    position = isomap(ZOO["path"])
+    np.testing.assert_allclose(np.abs(np.diff(position[:, 0])), 1, atol=1e-4)
+    np.testing.assert_allclose(position[:, 1], 0, atol=1e-4)
+
+
+def test_is_the_leading_part_of_the_doubly_centred_distances():
+    graph = grid(5)
+    squared = np.square(hop_distances(graph, np.arange(25)).astype(float))
+    centre = np.eye(25) - 1 / 25
+    value, vector = np.linalg.eigh(-0.5 * centre @ squared @ centre)
+    position = isomap(graph)
+    np.testing.assert_allclose(position @ position.T, (vector[:, -2:] * value[-2:]) @ vector[:, -2:].T, atol=1e-3)
+
+
+def test_landmarks_give_nearly_the_same_picture(monkeypatch):
+    graph = grid(12)
+    whole = isomap(graph)
+    monkeypatch.setattr("asgat.geometry.isomap._ENTRIES", 144 * 60)
+    part = isomap(graph)
+    assert not np.allclose(part, whole)
+    assert np.corrcoef(euclidean(whole, whole).ravel(), euclidean(part, part).ravel())[0, 1] > 0.98
+    assert np.array_equal(part, isomap(graph))
+    assert not np.array_equal(part, isomap(graph, seed=1))
+
+
+def test_components_stand_apart():
+    graph = Graph.from_edges([[0, 1, 3, 4], [1, 2, 4, 5]])
+    distance = euclidean(isomap(graph), isomap(graph))
+    assert distance[:3, 3:].min() > 1.5  # nobody's neighbour
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_any_graph_has_a_picture(name):
+    position = isomap(ZOO[name])
+    assert position.shape == (ZOO[name].num_nodes, 2)
+    assert np.isfinite(position).all()
