@@ -402,10 +402,8 @@ class Job:
         return load_config(dataset, model, parse_settings(mine, config))
 
     def run(self, data: Any, model: str, out: Path) -> dict[str, Any]:
-        from asgat.memory import keep_freed_memory
         from asgat.training.runner import run
 
-        keep_freed_memory()
         config = self.config(data.name, model)
         what = f"[bold]{model}[/] on [bold]{data.name}[/] ({data.protocol} splits), {data.graph}"
         console.print(what, highlight=False)

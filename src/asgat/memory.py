@@ -13,7 +13,7 @@ def keep_freed_memory() -> bool:
 
     glibc maps every array over 32 MiB anew and gives it back when it is freed, so that each epoch on a large graph pays
     for the system to clear gigabytes of pages: measured with half a million nodes, a third of its time. Kept, the
-    memory stays with the process until it ends. Called by the commands that train, never on import.
+    memory stays with the process until it ends. Called where training begins, never on import.
     """
     if platform.libc_ver()[0] != "glibc":
         return False

@@ -17,6 +17,7 @@ import torch
 from asgat.config import TrainConfig
 from asgat.data.dataset import Dataset, Split
 from asgat.errors import AsgatError
+from asgat.memory import keep_freed_memory
 from asgat.nn.asgat import ASGAT
 from asgat.nn.registry import ModelSpec, model_spec
 from asgat.sparse_features import features_tensor
@@ -102,6 +103,7 @@ def run(
         return result
     y = torch.from_numpy(dataset.y).to(device)
     inputs = make_inputs(dataset, model, config, device, building)
+    keep_freed_memory()  # from here on: what building a table took is given back
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     for i in missing:

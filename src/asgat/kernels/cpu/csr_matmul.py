@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import torch.nn.functional as F
+import torch
 from torch import Tensor
+
+SUM = 0  # the mode of PyTorch's bag kernel
 
 
 def csr_matmul(indptr: Tensor, index: Tensor, value: Tensor, dense: Tensor) -> Tensor:
@@ -11,11 +13,6 @@ def csr_matmul(indptr: Tensor, index: Tensor, value: Tensor, dense: Tensor) -> T
     row is summed by one thread in the order of its entries, so the number of threads does not show."""
     if index.numel() == 0 or dense.size(1) == 0:
         return dense.new_zeros(indptr.numel() - 1, dense.size(1))
-    return F.embedding_bag(
-        index,
-        dense.detach().contiguous(),
-        indptr.to(index.dtype),
-        mode="sum",
-        per_sample_weights=value.detach().contiguous(),
-        include_last_offset=True,
-    )
+    weight, dense = value.detach().contiguous(), dense.detach().contiguous()
+    out, *_ = torch.embedding_bag(dense, index, indptr.to(index.dtype), False, SUM, False, weight, True)
+    return out

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numba import prange
 from torch import Tensor
 
@@ -20,8 +19,8 @@ def gather_sum(x: Tensor, index: Tensor, weight: Tensor, bias: Tensor | None) ->
     if index.numel() == 0 or x.size(1) == 0:
         out = x.new_zeros(index.size(0), x.size(1))
     else:
-        x, weight = x.detach().contiguous(), weight.detach().contiguous()
-        out = F.embedding_bag(index.contiguous(), x, per_sample_weights=weight, mode="sum")
+        begin = torch.arange(0, index.numel() + 1, index.size(1), dtype=index.dtype)
+        out = csr_matmul(begin, index.reshape(-1), weight.reshape(-1), x)
     if bias is not None and out.numel():
         out.view(-1, bias.numel()).add_(bias.detach().reshape(-1))
     return out

@@ -17,7 +17,7 @@ _ENTRY_BYTES = 56  # a pair's value and three indices, beside what finding the p
 
 
 def neighbourhoods(graph: Graph) -> sp.csr_array:
-    r"""Both neighbourhoods as one matrix [2 N, N]: rows 2 v and 2 v + 1 are v's of :math:`\bar A_1` and :math:`\bar A_2`.
+    r"""Both neighbourhoods as one matrix [2 N, N]: rows 2 v and 2 v + 1 are v's of :math:`\bar A_1, \bar A_2`.
 
     So the product with r, seen as [N, 2 C], concatenates them. Weights and self-loops are not looked at. Refused
     where the pairs at two hops may take more memory than is free.

@@ -1,0 +1,51 @@
+"""What a recorded epoch spends its time on: busy microseconds of every CUDA kernel.
+
+python benchmarks/kernels.py --datasets citeseer,pubmed
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+from asgat.bench.settings import published_config
+from asgat.data import load_dataset
+from asgat.nn.registry import model_spec
+from asgat.training.runner import make_inputs
+from asgat.training.step import CapturedEpochs, Step
+
+
+def kernel_times(dataset: str) -> list[tuple[str, float, float]]:
+    """Name, microseconds and launches per epoch of every kernel, longest first, with the published settings."""
+    device = torch.device("cuda")
+    data, config = load_dataset(dataset), published_config(dataset)
+    inputs = make_inputs(data, "asgat-cheb", config, device)
+    torch.manual_seed(0)
+    model = model_spec("asgat-cheb").make(config, data.num_features, data.num_classes, data.num_nodes).to(device)
+    labels = torch.from_numpy(data.y).to(device)
+    epochs = CapturedEpochs(Step(model, inputs, labels, data.splits[0], config, "micro_f1"), seed=0)
+    for _ in range(3):
+        epochs.run(epochs.chunk)
+    with profile(activities=[ProfilerActivity.CUDA]) as profiler:
+        epochs.run(epochs.chunk)
+        torch.cuda.synchronize()
+    events = sorted(profiler.key_averages(), key=lambda event: -event.self_device_time_total)
+    return [(e.key, e.self_device_time_total / epochs.chunk, e.count / epochs.chunk) for e in events]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--datasets", default="citeseer,pubmed")
+    parser.add_argument("--show", type=int, default=25, help="kernels listed")
+    options = parser.parse_args()
+    for dataset in options.datasets.split(","):
+        rows = kernel_times(dataset)
+        print(f"{dataset}: {sum(us for _, us, _ in rows):.0f} µs busy, {sum(n for *_, n in rows):.0f} kernels an epoch")
+        for name, us, launches in rows[: options.show]:
+            print(f"{us:9.1f} µs in {launches:4.1f}  {name[:90]}")
+
+
+if __name__ == "__main__":
+    main()
