@@ -571,7 +571,8 @@ def test_embed_writes_the_factorised_matrix_and_its_factors(asgat, place):
     code, output, _ = asgat("embed", "karate", "--json", "numbers.json")
     assert code == 0
     assert "embedding: runs/karate-embedding.npz" in output
-    written = np.load(place / "runs/karate-embedding.npz")
+    with np.load(place / "runs/karate-embedding.npz") as file:
+        written = dict(file)
     direct = direct_deepwalk()
     np.testing.assert_allclose(written["matrix"], direct, atol=1e-9)
     left, singular, _ = np.linalg.svd(direct)

@@ -5,12 +5,13 @@ import torch
 
 import asgat.filters
 from asgat.errors import AsgatError
-from asgat.filters import BandStop, HeatFilter, MLPFilter, PolynomialFilter, SpectralFilter
+from asgat.filters import BandStop, HeatFilter, MLPFilter, PolynomialFilter, SpectralFilter, WalkFilter
 
 MAKERS = {
     "MLPFilter": MLPFilter,
     "HeatFilter": HeatFilter,
     "PolynomialFilter": PolynomialFilter,
+    "WalkFilter": lambda heads: WalkFilter(heads, window=3),
     "BandStop": lambda heads: BandStop(MLPFilter(heads), 0.2, 0.4),
 }
 every_filter = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS.keys())
@@ -68,7 +69,7 @@ def test_reset_after_any_change_gives_a_working_filter(make):
 @every_filter
 def test_same_seed_same_start(make):
     def start(filter):
-        return torch.cat([tensor.flatten().clone() for tensor in filter.state_dict().values()])
+        return torch.cat([torch.empty(0), *(tensor.flatten().clone() for tensor in filter.state_dict().values())])
 
     def seeded(seed, action):
         torch.manual_seed(seed)

@@ -216,8 +216,9 @@ def test_bad_metrics_are_named_and_left(tmp_path, content):
 
 def save_model(folder, name="mlp", in_channels=34, **settings):
     config = make_config(name, hidden=4, **settings)
-    model = model_spec(name).build(config, in_channels, 2)
-    metadata = {"model": name, "config": config.to_dict(), "in_channels": in_channels, "out_channels": 2}
+    model = model_spec(name).make(config, in_channels, 2, 34)
+    shape = {"in_channels": in_channels, "out_channels": 2, "num_nodes": 34}
+    metadata = {"model": name, "config": config.to_dict(), **shape}
     RunDirectory(folder).write_model(model.state_dict(), metadata)
     return model, config
 
@@ -247,7 +248,8 @@ def test_the_file_is_plain_safetensors(tmp_path):
     with safe_open(str(tmp_path / "model.safetensors"), framework="pt") as file:
         metadata = {key: json.loads(text) for key, text in file.metadata().items()}
         tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - it is no dict
-    assert metadata == {"model": "mlp", "config": config.to_dict(), "in_channels": 34, "out_channels": 2}
+    shape = {"in_channels": 34, "out_channels": 2, "num_nodes": 34}
+    assert metadata == {"model": "mlp", "config": config.to_dict(), **shape}
     assert tensors.keys() == model.state_dict().keys()
     assert all(torch.equal(tensors[key], value) for key, value in model.state_dict().items())
 

@@ -33,6 +33,7 @@ def gather_sum(x: Tensor, index: Tensor, weight: Tensor, bias: Tensor | None = N
         - **output**: [B, F]
 
     Example:
+        >>> import torch
         >>> x = torch.tensor([[1.0, 2.0], [10.0, 20.0]])
         >>> gather_sum(x, torch.tensor([[0, 1], [1, 1]]), torch.tensor([[1.0, 0.5], [1.0, 0.0]]))
         tensor([[ 6., 12.],
