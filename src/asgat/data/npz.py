@@ -18,7 +18,7 @@ MAX_PACKED_BYTES = 16 * 2**20
 MAX_MEMBERS = 64
 
 
-def read_npz(raw: RawFile, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
+def read_npz(raw: RawFile, names: Sequence[str] | None, max_bytes: int | None = None) -> dict[str, npt.NDArray[Any]]:
     """The named arrays of an archive; arrays of numbers only, within a bound on memory.
 
     ``numpy.load`` allocates what an array's header promises and unpacks whatever an archive holds. Here sizes
@@ -27,19 +27,23 @@ def read_npz(raw: RawFile, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
 
     Args:
         raw: the archive.
-        names: names of the arrays, without ``.npy``; all must be present.
+        names: names of the arrays, without ``.npy``; all must be present. None reads every array there is.
+        max_bytes: bytes the archive may have, packed or unpacked; None is enough for the published data sets.
     """
-    if len(raw.content) > MAX_PACKED_BYTES:  # the directory alone could hold a million members
-        raise raw.failure(f"it has {len(raw.content)} bytes, and at most {MAX_PACKED_BYTES} are allowed")
+    max_packed, max_unpacked = max_bytes or MAX_PACKED_BYTES, max_bytes or MAX_UNPACKED_BYTES
+    if len(raw.content) > max_packed:  # the directory alone could hold a million members
+        raise raw.failure(f"it has {len(raw.content)} bytes, and at most {max_packed} are allowed")
     with raw.guard(), zipfile.ZipFile(io.BytesIO(raw.content)) as archive:
         members = archive.infolist()
         unpacked = sum(member.file_size for member in members)
-        if len(members) > MAX_MEMBERS or unpacked > MAX_UNPACKED_BYTES:
+        if len(members) > MAX_MEMBERS or unpacked > max_unpacked:
             raise raw.failure(
                 f"{len(members)} members unpack to {unpacked} bytes, and at most {MAX_MEMBERS} members "
-                f"and {MAX_UNPACKED_BYTES} bytes are allowed"
+                f"and {max_unpacked} bytes are allowed"
             )
         by_name = {member.filename: member for member in members}
+        if names is None:
+            names = [name.removesuffix(".npy") for name in by_name if name.endswith(".npy")]
         absent = [name for name in names if f"{name}.npy" not in by_name]
         if absent:
             raise raw.failure(f"the array {absent[0]!r} is not in it")

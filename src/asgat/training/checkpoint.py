@@ -19,6 +19,10 @@ from asgat.config import TrainConfig
 from asgat.errors import AsgatError
 
 
+class OtherSettingsError(AsgatError):
+    """A run directory holds a run with other settings."""
+
+
 def write_atomic(path: Path, content: bytes) -> None:
     """Writes a file so that whoever reads it finds the old content or the new, never a part."""
     try:
@@ -89,7 +93,7 @@ class RunDirectory:
             if earlier != settings:
                 differing = [key for key in _flat(settings) if _flat(settings).get(key) != _flat(earlier).get(key)]
                 differing += [key for key in _flat(earlier) if key not in _flat(settings)]
-                raise AsgatError(
+                raise OtherSettingsError(
                     f"{self.path} holds a run with other settings ({', '.join(differing)}); "
                     "choose another --out, or --fresh to replace it."
                 )
@@ -151,14 +155,23 @@ def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
+def read_metadata(path: Path | str) -> dict[str, Any]:
+    """What is written beside the weights of a run directory's model: data set, model, settings, run and sizes."""
+    file = Path(path) / "model.safetensors"
+    try:
+        with safe_open(str(file), framework="pt") as handle:
+            return {key: json.loads(text) for key, text in handle.metadata().items()}
+    except (OSError, SafetensorError, AttributeError, ValueError, RecursionError) as error:
+        raise AsgatError(f"{file} holds no model of this package: {error}") from error
+
+
 def load_model(path: Path | str) -> tuple[nn.Module, str, TrainConfig]:
     """The trained model of a run directory, its name and its settings."""
     from asgat.nn.registry import make_config, model_spec
 
     file = Path(path) / "model.safetensors"
+    metadata = read_metadata(path)
     try:
-        with safe_open(str(file), framework="pt") as handle:
-            metadata = {key: json.loads(text) for key, text in handle.metadata().items()}
         name = metadata["model"]
         config = make_config(name, **metadata["config"])
         sizes = metadata["in_channels"], metadata["out_channels"], metadata.get("num_nodes", 0)
