@@ -39,6 +39,10 @@ class SparseAttention:
         """The same attention with weights zeroed at random and the others scaled up, as in GAT."""
         return self if p == 0.0 or not training else replace(self, weight=dropout(self.weight, p))
 
+    def scale(self, factor: Tensor) -> SparseAttention:
+        """The same attention with every head's weights times a factor [heads]."""
+        return replace(self, weight=self.weight * factor.view(-1, 1, 1))
+
     def aggregate(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
         r""":math:`\sum_u a_{vu} x_u + b` per head: [N, F] → [heads, N, F], O(heads · N · k · F), nothing N×N.
 

@@ -17,6 +17,10 @@ def _key(default: Any, help: str, low: float | None = None, below: float | None 
     return dataclasses.field(default=default, metadata={"help": help, "low": low, "below": below})
 
 
+OPTIONS = ("root", "mix", "adjacency", "jump", "balanced")
+"""Settings that make of the paper's model another one."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
     """Settings every model shares."""
@@ -31,6 +35,7 @@ class TrainConfig:
     max_restarts: int = _key(3, "new starts allowed to a run that ends no better than the majority class", low=0)
     normalize_features: bool = _key(True, "scale feature rows to sum 1")
     self_loops: Literal["keep", "add", "remove"] = _key("keep", "self-loops of the graph: keep, add or remove")
+    balanced: bool = _key(False, "weigh training nodes so that every class counts the same in the loss")
 
     def __post_init__(self) -> None:
         hints = typing.get_type_hints(type(self))
@@ -76,6 +81,9 @@ class ASGATConfig(TrainConfig):
     k: int | None = _key(10, "nodes each node attends to per head; none keeps all it reaches", low=1)
     elu: Literal["every", "hidden", "last", "none"] = _key("hidden", "layers followed by an ELU")
     root: bool = _key(False, "add the node's own features, x W_self, in every layer")
+    mix: bool = _key(False, "learn how much each head of a layer counts; equally at the start")
+    adjacency: bool = _key(False, "adjacency rows as further features; the weights then belong to one graph")
+    jump: bool = _key(False, "add the input features, x W_jump, to the last layer's output")
     include_unreachable: bool = _key(False, "let nodes of other components compete, with score 0")
     form: Literal["auto", "dense", "table"] = _key("auto", "score all pairs, or candidates from a table; auto by size")
     candidates: int = _key(32, "table: entries kept of every order and row", low=1)

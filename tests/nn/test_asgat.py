@@ -1,15 +1,18 @@
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from tests import dense
 from tests.strategies import ZOO, generic_graph
 
 from asgat.attention import SparseAttention
 from asgat.errors import AsgatError
 from asgat.filters import HeatFilter
 from asgat.nn import ASGAT, ASGATConv
+from asgat.nn.asgat import with_adjacency
 from asgat.spectral import ExactOperator
 
 GRAPH = ZOO["generic"]
@@ -35,6 +38,45 @@ def test_is_its_layers_one_after_the_other(elu, num_layers):
     x = net.layers[-1](x, GRAPH)
     expected = F.elu(x) if after_last else x
     assert torch.equal(net(X, GRAPH), expected)
+
+
+@pytest.mark.parametrize("elu", AFTER)
+@pytest.mark.parametrize("num_layers", [1, 3])
+def test_a_jump_adds_a_map_of_the_input_to_the_last_layer(num_layers, elu):
+    net = model(elu=elu, num_layers=num_layers, jump=True)
+    after_hidden, after_last = AFTER[elu]
+    x = X
+    for conv in net.layers[:-1]:
+        x = F.elu(conv(x, GRAPH)) if after_hidden else conv(x, GRAPH)
+    x = net.layers[-1](x, GRAPH) + X @ net.jump_weight
+    torch.testing.assert_close(net(X, GRAPH), F.elu(x) if after_last else x)
+    before = net.jump_weight.clone()
+    net.reset_parameters()
+    assert not torch.equal(before, net.jump_weight)
+    assert model().jump_weight is None
+
+
+def test_adjacency_rows_are_features_with_weights_of_their_own():
+    """[X, Ā] in the first layer is X W + Ā V, attended to and as a root term."""
+    wide = torch.from_numpy(with_adjacency(X.numpy(), GRAPH).toarray())
+    adjacency = dense.laplacian(GRAPH.adjacency.toarray())
+    torch.testing.assert_close(wide[:, :3], X.float())
+    torch.testing.assert_close(wide[:, 3:], (torch.eye(14).double() - torch.from_numpy(adjacency)).float())
+    net = model(num_nodes=14, num_layers=1, root=True, elu="none")
+    conv = net.layers[0]
+    assert conv.weight.shape == (17, 2)
+    out, (attention,) = net(wide.double(), GRAPH, return_attention_weights=True)
+    (a,) = attention.to_dense()
+    x, rows = wide.double().split([3, 14], dim=1)
+    both = [x @ w[:3] + rows @ w[3:] for w in (conv.weight, conv.root_weight)]
+    torch.testing.assert_close(out, a @ both[0] + both[1] + conv.bias)
+
+
+def test_weights_of_nodes_refuse_another_graph():
+    net = model(num_nodes=14)
+    other = generic_graph(1, 20)
+    with pytest.raises(AsgatError, match=r"weights for the 14 nodes .* cannot run on one with 20.*adjacency=false"):
+        net(torch.from_numpy(with_adjacency(np.zeros((20, 3), np.float32), other).toarray()).double(), other)
 
 
 @pytest.mark.parametrize("num_layers", [1, 2, 4])

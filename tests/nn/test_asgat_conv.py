@@ -36,8 +36,9 @@ def layer(operator="exact", seed=0, **arguments):
     torch.manual_seed(seed)
     arguments = {"heads": 2, "k": 3, "order": ORDER, "filter": FILTERS["mlp"], **arguments}
     conv = ASGATConv(3, 4, operator=operator, **arguments).double()
-    if conv.bias is not None:
-        torch.nn.init.normal_(conv.bias)
+    for parameter in (conv.bias, conv.mix):
+        if parameter is not None:
+            torch.nn.init.normal_(parameter)
     return conv
 
 
@@ -51,7 +52,8 @@ def dense_scores(conv, graph, operator):
 
 def dense_layer(conv, x, attention):
     """The layer's equation with an N×N attention, head by head."""
-    outputs = [a @ x @ conv.weight for a in attention]
+    share = torch.ones(conv.heads) if conv.mix is None else conv.heads * conv.mix.exp() / conv.mix.exp().sum()
+    outputs = [part * (a @ x @ conv.weight) for part, a in zip(share, attention, strict=True)]
     out = torch.cat(outputs, dim=1) if conv.concat else sum(outputs) / len(outputs)
     if conv.root_weight is not None:
         out = out + x @ conv.root_weight
@@ -116,11 +118,28 @@ def test_attention_output_and_gradients_are_the_dense_ones(size, operator, filte
         {"bias": False},
         {"heads": 1},
         {"heads": 5, "concat": False, "bias": False, "root": True},
+        {"mix": True},
+        {"mix": True, "heads": 3, "concat": False, "root": True},
+        {"mix": True, "heads": 1},
     ],
     ids=str,
 )
 def test_every_form_of_the_layer_is_the_dense_one(operator, arguments):
     assert check_against_dense(ZOO["generic"], operator, 3, **arguments).all()
+
+
+@pytest.mark.parametrize("concat", [True, False])
+def test_a_learned_mix_starts_as_the_plain_layer_and_learns(concat):
+    plain, mixed = layer(concat=concat), layer(concat=concat, mix=True)
+    mixed.load_state_dict({**plain.state_dict(), "mix": torch.zeros(2)})
+    graph = ZOO["generic"]
+    out = mixed(features(graph), graph)
+    torch.testing.assert_close(out, plain(features(graph), graph))
+    out.square().sum().backward()
+    assert (mixed.mix.grad != 0).all()
+    mixed.reset_parameters()
+    assert torch.equal(mixed.mix, torch.zeros(2, dtype=torch.float64))
+    assert plain.mix is None
 
 
 def test_chebyshev_attention_converges_to_exact_as_the_order_grows():

@@ -7,7 +7,7 @@ import torch
 from tests import dense
 from tests.strategies import ZOO
 
-from asgat.config import ASGATConfig, TrainConfig
+from asgat.config import OPTIONS, ASGATConfig, TrainConfig
 from asgat.data import load_dataset
 from asgat.errors import AsgatError
 from asgat.filters import HeatFilter, MLPFilter, PolynomialFilter
@@ -107,8 +107,21 @@ def test_what_a_name_stands_for_cannot_be_changed(name, key):
 
 
 def test_some_names_stand_for_something():
-    assert {name for name, _ in FIXED} == {"asgat-cheb", "asgat-exact", "asgat-arma", "asgat-heat"}
-    assert all(("root", False) in MODELS[name].fixed.items() for name, _ in FIXED), "the paper has no root term"
+    assert {name for name, _ in FIXED} == {"asgat-cheb", "asgat-exact", "asgat-arma", "asgat-heat", "asgat-linear"}
+    for option in OPTIONS:
+        assert all((option, False) in MODELS[name].fixed.items() for name, _ in FIXED), "the paper has no options"
+        assert getattr(make_config("asgat-plus", **{option: True}), option) is True
+        assert getattr(make_config("asgat-plus"), option) is (option == "root")
+
+
+def test_options_reach_the_model():
+    net: Any = model_spec("asgat-plus").make(make_config("asgat-plus", mix=True, jump=True, adjacency=True), 4, 2, 9)
+    assert all(conv.mix is not None for conv in net.layers)
+    assert net.jump_weight.shape == (13, 2)
+    assert net.layers[0].weight.shape[0] == 13
+    plain: Any = model_spec("asgat-plus").make(make_config("asgat-plus"), 4, 2, 9)
+    assert [conv.mix for conv in plain.layers] == [None, None]
+    assert (plain.jump_weight, plain.num_nodes) == (None, None)
 
 
 def test_asgat_plus_starts_with_a_root_and_may_go_without():
@@ -240,7 +253,8 @@ def test_what_the_baselines_are_given():
 
 
 def test_weights_that_belong_to_nodes_ask_for_their_number():
-    assert [name for name, spec in MODELS.items() if spec.per_node] == ["linkx"]
+    assert [name for name, spec in MODELS.items() if spec.belongs_to_graph(make_config(name))] == ["linkx"]
+    assert model_spec("asgat-plus").belongs_to_graph(make_config("asgat-plus", adjacency=True))
     net: Any = model_spec("linkx").make(make_config("linkx"), 4, 2, 9)
     assert net.edge_lin.weight.shape[0] == 9
 

@@ -20,7 +20,7 @@ from asgat.nn.registry import make_config, model_spec
 from asgat.training import runner
 from asgat.training.checkpoint import RunDirectory, load_model
 from asgat.training.runner import make_inputs, normalise_rows, run, summarise
-from asgat.training.trainer import RunResult, train
+from asgat.training.trainer import RunResult, evaluate, train
 
 RESULT_KEYS = set(
     [
@@ -242,6 +242,20 @@ def test_roc_auc_is_reported_where_the_data_set_is_judged_by_it(tmp_path):
     assert result["val_roc_auc"] == pytest.approx(np.mean([row["val_score"] for row in result["rows"]]))
     assert result["val_micro_f1"] is None
     json.dumps(result, allow_nan=False)
+
+
+def test_every_option_is_named_where_it_is_on_trains_and_is_kept(tmp_path):
+    on = {"mix": True, "adjacency": True, "jump": True, "balanced": True}
+    config = make_config("asgat-plus", hidden=4, epochs=3, max_restarts=0, **on)
+    karate = load_dataset("karate")
+    result = run(karate, "asgat-plus", config, [0], out=tmp_path)
+    assert result["options"] == {"root": True, **on}
+    model, name, settings = load_model(tmp_path)
+    assert (name, settings) == ("asgat-plus", config)
+    inputs = make_inputs(karate, name, config, CPU)
+    assert inputs[0].shape == (34, karate.num_features + 34)
+    figures = evaluate(model, inputs, torch.from_numpy(karate.y), karate.splits[0], "micro_f1")
+    assert figures["val_loss"] == pytest.approx(result["rows"][0]["val_loss"], rel=1e-5)
 
 
 def test_options_name_the_root_term_and_baselines_certify_nothing():
@@ -581,3 +595,21 @@ def test_a_truncated_table_reports_a_sampled_certificate(blocks):
     result = run(blocks, "asgat-cheb", attending(builder="truncated", candidates=4), [0])
     assert 0 <= result["certified_share"] < 1
     assert 0 < result["mean_bound"] <= result["max_bound"]
+
+
+def test_a_finished_run_is_handed_over_before_it_counts(tmp_path):
+    data, config = tiny_dataset(), quick(epochs=3)
+    seen = []
+
+    def finished(i, state, inputs):
+        written = json.loads((tmp_path / "result.json").read_text())["rows"] if seen else []
+        assert [row["run"] for row in written] == [run for run, _ in seen]
+        net = model_spec("mlp").make(config, data.num_features, data.num_classes, data.num_nodes)
+        net.load_state_dict(state)
+        figures = evaluate(net, inputs, torch.from_numpy(data.y), data.splits[i], "micro_f1")
+        seen.append((i, figures["micro_f1"]))
+
+    result = run(data, "mlp", config, [0, 2], out=tmp_path, finished=finished)
+    assert seen == [(row["run"], row["micro_f1"]) for row in result["rows"]]
+    run(data, "mlp", config, [0, 2], out=tmp_path, finished=finished)
+    assert len(seen) == 2, "a run that is done is not handed over again"

@@ -3,9 +3,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 from sklearn.metrics import roc_auc_score
+from sklearn.utils.class_weight import compute_sample_weight
 from tests.training.tiny import Constant, Linear, quick, tiny_dataset
 
-from asgat.training.step import EagerEpochs, Step, score
+from asgat.training.step import EagerEpochs, Step, balanced_weights, score
 from asgat.training.trainer import train
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
@@ -38,6 +39,28 @@ def test_an_epoch_is_a_step_of_adam_and_then_an_evaluation(weight_decay):
         assert figures.tolist() == pytest.approx([loss.item(), val_loss, right], rel=1e-6)
     for name, value in reference.state_dict().items():
         torch.testing.assert_close(model.state_dict()[name], value)
+
+
+def test_a_balanced_loss_is_the_mean_of_the_classes_means():
+    """Training alone: early stopping goes by the plain validation loss."""
+    torch.manual_seed(0)
+    model = Linear(dropout=0.0)
+    x, y, split = torch.from_numpy((data := tiny_dataset()).x), torch.from_numpy(data.y), data.splits[0]
+    with torch.no_grad():
+        logits, labels = model(x)[split.train], y[split.train]
+    means = [F.cross_entropy(logits[labels == c], labels[labels == c]).item() for c in (0, 1)]
+    step, _ = make_step(model, balanced=True)
+    train_loss, val_loss, _ = step().tolist()
+    assert train_loss == pytest.approx(np.mean(means), rel=1e-6)
+    assert train_loss != pytest.approx(F.cross_entropy(logits, labels).item(), rel=1e-3)
+    with torch.no_grad():
+        assert val_loss == pytest.approx(F.cross_entropy(model(x)[split.val], y[split.val]).item(), rel=1e-6)
+
+
+def test_balanced_weights_are_scikit_learns_and_know_absent_classes():
+    labels = torch.tensor([4, 0, 4, 4, 2, 0])
+    expected = compute_sample_weight("balanced", labels.numpy()) / len(labels)
+    np.testing.assert_allclose(balanced_weights(labels).numpy(), expected, rtol=1e-6)
 
 
 def test_dropout_is_on_in_training_and_off_in_evaluation():

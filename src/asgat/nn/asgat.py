@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, cast
 
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -14,7 +17,7 @@ from asgat.errors import AsgatError
 from asgat.filters import MLPFilter, SpectralFilter
 from asgat.graph import Graph
 from asgat.nn.asgat_conv import ASGATConv, OperatorFactory
-from asgat.sparse_features import SparseFeatures
+from asgat.sparse_features import SparseFeatures, dropout, linear
 from asgat.spectral import SpectralOperator
 from asgat.spectral.certificate import Certificate
 
@@ -37,6 +40,10 @@ class ASGAT(nn.Module):
         elu: where the ELU stands: after ``"every"`` layer (the paper), after the ``"last"`` only (the authors'
             program), after the ``"hidden"`` ones (the usual way), or nowhere (``"none"``).
         root: add :math:`x_v W_{self}` in every layer (not in the paper).
+        mix: learn how much each head of a layer counts (not in the paper).
+        jump: add :math:`x_v W_{jump}`, a map of the input, to the last layer's output (not in the paper).
+        num_nodes: number of further columns of x, the adjacency rows that :func:`with_adjacency` puts there. Their
+            weights belong to the nodes of one graph, so that another graph is refused (not in the paper).
         filter, operator, order, include_unreachable, cached: as for :class:`ASGATConv`.
 
     Shapes:
@@ -62,6 +69,9 @@ class ASGAT(nn.Module):
         *,
         elu: Elu = "every",
         root: bool = False,
+        mix: bool = False,
+        jump: bool = False,
+        num_nodes: int | None = None,
         filter: Callable[[int], SpectralFilter] = MLPFilter,
         operator: str | OperatorFactory = "chebyshev",
         order: int = 15,
@@ -73,9 +83,10 @@ class ASGAT(nn.Module):
             raise AsgatError(f"num_layers must be at least 1, but is {num_layers}.")
         if elu not in ("every", "hidden", "last", "none"):
             raise AsgatError(f"elu must be every, hidden, last or none, not {elu!r}.")
-        self.elu = elu
+        self.elu, self.num_nodes, self.dropout = elu, num_nodes, dropout
         self.layers = nn.ModuleList()
-        width = in_channels
+        width = in_channels + (num_nodes or 0)
+        self.jump_weight = nn.Parameter(torch.empty(width, out_channels)) if jump else None
         for layer in range(num_layers):
             last = layer == num_layers - 1
             conv = ASGATConv(
@@ -86,6 +97,7 @@ class ASGAT(nn.Module):
                 k=k,
                 dropout=dropout,
                 root=root,
+                mix=mix,
                 filter=filter,
                 operator=operator,
                 order=order,
@@ -94,6 +106,8 @@ class ASGAT(nn.Module):
             )
             self.layers.append(conv)
             width = heads * hidden_channels
+        if self.jump_weight is not None:
+            nn.init.xavier_uniform_(self.jump_weight)
 
     @property
     def convs(self) -> list[ASGATConv]:
@@ -109,6 +123,8 @@ class ASGAT(nn.Module):
     def reset_parameters(self) -> None:
         for layer in self.convs:
             layer.reset_parameters()
+        if self.jump_weight is not None:
+            nn.init.xavier_uniform_(self.jump_weight)
 
     def forward(
         self,
@@ -119,6 +135,11 @@ class ASGAT(nn.Module):
     ) -> Tensor | tuple[Tensor, list[SparseAttention]]:
         """Logits, and with ``return_attention_weights`` the attention of every layer. See :meth:`ASGATConv.forward`."""
         convs = self.convs
+        if self.num_nodes is not None and x.size(0) != self.num_nodes:
+            raise AsgatError(
+                f"This model has weights for the {self.num_nodes} nodes of the graph it was trained on; it cannot run "
+                f"on one with {x.size(0)}. Train with adjacency=false for a model of any graph."
+            )
         operator = convs[0].operator_for(x, edge_index, edge_weight)
         attentions = []
         hidden: Tensor | SparseFeatures = x
@@ -128,7 +149,14 @@ class ASGAT(nn.Module):
                 out, attention = out
                 attentions.append(attention)
             last = i == len(convs) - 1
+            if last and self.jump_weight is not None:
+                out = out + linear(dropout(x, self.dropout, self.training), self.jump_weight.t())[: out.size(0)]
             if self.elu == "every" or self.elu == ("last" if last else "hidden"):
                 out = F.elu(out)
             hidden = out
         return out if return_attention_weights is None else (out, attentions)
+
+
+def with_adjacency(x: npt.NDArray[np.float32], graph: Graph) -> sp.csr_array:
+    r"""Features [N, F + N]: beside a node's own, its row of :math:`D^{-1/2} A D^{-1/2}`, as LINKX takes that of A."""
+    return sp.csr_array(sp.hstack([sp.csr_array(x), graph.normalised_adjacency], dtype=np.float32))

@@ -41,6 +41,8 @@ class ASGATConv(nn.Module):
         k: nodes each node attends to per head; None for all it reaches.
         dropout: on the input and on the attention weights alike.
         root: add :math:`x_v W_{self}` to the output (not in the paper).
+        mix: learn the share of every head, :math:`heads \cdot \mathrm{softmax}(s)_m`, by which its output is scaled;
+            1 at the start (not in the paper).
         bias: add a learned bias.
         filter: called with ``heads``, gives the responses: a :class:`~asgat.filters.SpectralFilter` class or a
             ``functools.partial`` of one.
@@ -74,6 +76,7 @@ class ASGATConv(nn.Module):
         dropout: float = 0.0,
         *,
         root: bool = False,
+        mix: bool = False,
         bias: bool = True,
         filter: Callable[[int], SpectralFilter] = MLPFilter,
         operator: str | OperatorFactory = "chebyshev",
@@ -96,6 +99,7 @@ class ASGATConv(nn.Module):
         # As [in, out], not as nn.Linear has it: a product with sparse features reads it row by row.
         self.weight = nn.Parameter(torch.empty(in_channels, out_channels))
         self.root_weight = nn.Parameter(torch.empty(in_channels, width)) if root else None
+        self.mix = nn.Parameter(torch.empty(heads)) if mix else None
         self.bias = nn.Parameter(torch.empty(width)) if bias else None
         self._cached_operator: SpectralOperator | None = None
         self.reset_parameters()
@@ -106,8 +110,9 @@ class ASGATConv(nn.Module):
         nn.init.xavier_uniform_(self.weight)
         if self.root_weight is not None:
             nn.init.xavier_uniform_(self.root_weight)
-        if self.bias is not None:
-            nn.init.zeros_(self.bias)
+        for start_at_zero in (self.mix, self.bias):
+            if start_at_zero is not None:
+                nn.init.zeros_(start_at_zero)
 
     @overload
     def forward(
@@ -151,10 +156,13 @@ class ASGATConv(nn.Module):
         beside = self.concat or self.heads == 1
         bias = self.bias.view(self.heads, -1) if self.bias is not None and beside else None
         attention_kept = attention.dropout(self.dropout, self.training)
-        out = attention_kept.aggregate(linear(x, self.weight.t()), bias)  # [heads, N, out]
+        if self.mix is not None:
+            attention_kept = attention_kept.scale(self.heads * self.mix.softmax(0))
+        gathered = operator.exchange(linear(x, self.weight.t()))
+        out = attention_kept.aggregate(gathered, bias)  # [heads, N, out]
         out = out.transpose(0, 1).flatten(1) if beside else out.mean(dim=0)
         if self.root_weight is not None:
-            out = out + linear(x, self.root_weight.t())
+            out = out + linear(x, self.root_weight.t())[: out.size(0)]  # an operator's own nodes come first
         if self.bias is not None and not beside:
             out = out + self.bias
         return out if return_attention_weights is None else (out, attention)
@@ -174,9 +182,9 @@ class ASGATConv(nn.Module):
             operator = self.make_operator(graph, dtype=x.dtype, device=x.device)
             if self.cached:
                 self._cached_operator = operator
-        if operator.num_nodes != x.size(0):
+        if operator.num_inputs != x.size(0):
             kept = " (kept from an earlier call, because cached=True)" if operator is self._cached_operator else ""
-            raise AsgatError(f"x has {x.size(0)} rows, but the graph{kept} has {operator.num_nodes} nodes.")
+            raise AsgatError(f"x has {x.size(0)} rows, but the graph{kept} has {operator.num_inputs} nodes.")
         return operator
 
     def __repr__(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from asgat.config import (
+    OPTIONS,
     APPNPConfig,
     ARMANetConfig,
     ASGATConfig,
@@ -26,6 +27,7 @@ from asgat.errors import AsgatError, suggest
 from asgat.filters import HeatFilter, MLPFilter, PolynomialFilter, SpectralFilter
 from asgat.graph import Graph
 from asgat.nn.asgat import ASGAT
+from asgat.nn.asgat_linear import ASGATLinear
 from asgat.nn.baselines import APPNP, GAT, GCN, GPRGNN, H2GCN, LINKX, MLP, SAGE, SGC, ARMANet, ChebNet, GeomGCN
 from asgat.nn.baselines.geom_gcn import virtual_nodes
 from asgat.sparse_features import SparseFeatures
@@ -56,7 +58,8 @@ class ModelSpec:
         sparse: whether its ``forward`` takes sparse features.
         reference: who proposed it, where and when.
         cost: of one layer; ``COST_LETTERS`` explains the letters.
-        per_node: whether its weights belong to the nodes of one graph; ``build`` then takes their number too.
+        per_node: whether its weights belong to the nodes of one graph, whatever its settings; ``build`` then takes
+            their number too. :meth:`belongs_to_graph` asks the settings as well.
         published: whether ``prepare`` takes the relations published with a data set as well.
     """
 
@@ -74,7 +77,11 @@ class ModelSpec:
 
     def make(self, config: TrainConfig, in_channels: int, out_channels: int, num_nodes: int) -> nn.Module:
         """The module for a data set of this size."""
-        return self.build(config, in_channels, out_channels, *([num_nodes] if self.per_node else []))
+        return self.build(config, in_channels, out_channels, *([num_nodes] if self.belongs_to_graph(config) else []))
+
+    def belongs_to_graph(self, config: TrainConfig) -> bool:
+        """Whether a model with these settings has weights for the nodes of one graph, and can run on no other."""
+        return self.per_node or bool(getattr(config, "adjacency", False))
 
 
 COST_LETTERS = (
@@ -134,8 +141,14 @@ def make_operator(
     )
 
 
-def _build_asgat(config: ASGATConfig, in_channels: int, out_channels: int) -> nn.Module:
-    return ASGAT(
+def _build_asgat(
+    config: ASGATConfig,
+    in_channels: int,
+    out_channels: int,
+    num_nodes: int | None = None,
+    model: type[ASGAT] = ASGAT,
+) -> nn.Module:
+    return model(
         in_channels,
         config.hidden,
         out_channels,
@@ -146,6 +159,9 @@ def _build_asgat(config: ASGATConfig, in_channels: int, out_channels: int) -> nn
         dropout=config.dropout,
         elu=config.elu,
         root=config.root,
+        mix=config.mix,
+        jump=config.jump,
+        num_nodes=num_nodes,
         filter=make_filter(config),
         operator=partial(make_operator, config=config),
         include_unreachable=config.include_unreachable,
@@ -225,23 +241,32 @@ def _asgat(
     return ModelSpec(summary, ASGATConfig, _build_asgat, prepare, fixed, defaults or {}, True, reference, cost)
 
 
+PAPER: dict[str, Any] = dict.fromkeys(OPTIONS, False)
+
 MODELS: dict[str, ModelSpec] = {
     "asgat-cheb": _asgat(
         "the paper's model, scores by Chebyshev polynomials",
-        {"operator": "chebyshev", "filter": "mlp", "root": False},
+        {"operator": "chebyshev", "filter": "mlp", **PAPER},
     ),
     "asgat-exact": _asgat(
         "the paper's model, scores by eigen-decomposition",
-        {"operator": "exact", "filter": "mlp", "root": False},
+        {"operator": "exact", "filter": "mlp", **PAPER},
         cost="O(N·F·H + m·(N³ + N·k·H))",
     ),
     "asgat-arma": _asgat(
         "the paper's model, scores by rational functions",
-        {"operator": "arma", "filter": "mlp", "root": False},
+        {"operator": "arma", "filter": "mlp", **PAPER},
         {"order": 30},
     ),
-    "asgat-heat": _asgat("the paper's model with a heat kernel", {"filter": "heat", "root": False}),
-    "asgat-plus": _asgat("the paper's model with a root term", {}, {"root": True}),
+    "asgat-heat": _asgat("the paper's model with a heat kernel", {"filter": "heat", **PAPER}),
+    "asgat-linear": replace(
+        _asgat(
+            "the paper's model with a linear last layer",
+            {"operator": "chebyshev", "filter": "mlp", **PAPER},
+        ),
+        build=partial(_build_asgat, model=ASGATLinear),
+    ),
+    "asgat-plus": _asgat("the paper's model with a root term and options", {}, {"root": True}),
     # The baselines' defaults are the settings of their papers, or of PyG's benchmark of them where a paper gives none.
     # GCN, SGC, ARMANet and GAT give them for the citation graphs, ChebNet has them from GCN's paper; APPNP's were found
     # on Cora-ML and CiteSeer, GPR-GNN's per data set (none for Wisconsin), GraphSAGE's on other graphs, and LINKX's

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from asgat.config import TrainConfig
+from asgat.config import OPTIONS, TrainConfig
 from asgat.data.dataset import Dataset, Split
 from asgat.errors import AsgatError
 from asgat.memory import keep_freed_memory
-from asgat.nn.asgat import ASGAT
+from asgat.nn.asgat import ASGAT, with_adjacency
 from asgat.nn.registry import ModelSpec, model_spec
 from asgat.sparse_features import features_tensor
 from asgat.spectral import TableOperator
@@ -28,6 +28,7 @@ from asgat.training.checkpoint import RunDirectory
 from asgat.training.trainer import Epoch, evaluate, train
 
 RunProgress = Callable[[int, Epoch], None]
+Finished = Callable[[int, dict[str, torch.Tensor], tuple[Any, ...]], None]
 
 
 def normalise_rows(x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
@@ -43,7 +44,8 @@ def make_inputs(
     x = normalise_rows(dataset.x) if config.normalize_features else dataset.x
     graph = dataset.graph.with_self_loops(config.self_loops)
     spec = model_spec(model)
-    features = features_tensor(x, device) if spec.sparse else torch.tensor(x, device=device)
+    wide = with_adjacency(x, graph) if getattr(config, "adjacency", False) else x
+    features = features_tensor(wide, device) if spec.sparse else torch.tensor(x, device=device)
     relations = [dataset.relations] if spec.published else []
     return features, *spec.prepare(graph, config, device, building, *relations)
 
@@ -59,6 +61,7 @@ def run(
     fresh: bool = False,
     progress: RunProgress | None = None,
     building: Progress | None = None,
+    finished: Finished | None = None,
 ) -> dict[str, Any]:
     """Trains a model on the given runs of a data set and returns the result as in ``result.json``.
 
@@ -75,18 +78,13 @@ def run(
         fresh: forget what the run directory holds.
         progress: called with the run and every epoch.
         building: called with the rows done and in all while a table is built.
+        finished: called with a run, its weights and the model's inputs, before the run counts as done: a run that
+            counts has been handed over.
     """
     device = torch.device(device)
     spec = model_spec(model)
     several = len(dataset.splits) > 1
-    for i in runs:
-        if i < 0 or (several and i >= len(dataset.splits)):
-            raise AsgatError(f"{dataset.name} has splits 0 to {len(dataset.splits) - 1}; there is no split {i}.")
-        test = dataset.y[dataset.splits[i if several else 0].test]
-        if not len(test):
-            raise AsgatError(f"Split {i} of {dataset.name} has no test nodes; there would be nothing to report.")
-        if dataset.metric == "roc_auc" and len(np.unique(test)) < 2:
-            raise AsgatError(f"The test nodes of split {i} of {dataset.name} are of one class; use micro_f1.")
+    splits = {i: run_split(dataset, i) for i in runs}
     settings = {
         "dataset": dataset.name,
         "model": model,
@@ -107,7 +105,7 @@ def run(
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     for i in missing:
-        split = dataset.splits[i if several else 0]
+        split = splits[i]
         outcome = train(
             lambda: spec.make(config, dataset.num_features, dataset.num_classes, dataset.num_nodes),
             inputs,
@@ -121,7 +119,9 @@ def run(
         row = {"run": i, **{k: v for k, v in vars(outcome).items() if k not in ("history", "state")}}
         row.update(certified_figures(spec, config, dataset, inputs, y, split, outcome.state))
         row["fallback"] = fallback_figures(inputs)
-        row["peak_memory_mb"] = _peak_memory_mb(device)
+        row["peak_memory_mb"] = peak_memory_mb(device)
+        if finished:
+            finished(i, outcome.state, inputs)
         best_so_far = max((r["val_score"] for r in done), default=-1.0)
         if directory:
             directory.add_metrics([{"run": i, **vars(e)} for e in outcome.history], [r["run"] for r in done])
@@ -133,6 +133,20 @@ def run(
         if directory:
             directory.write_result(result)
     return result
+
+
+def run_split(dataset: Dataset, i: int) -> Split:
+    """The split of run i; refused where it is missing or could not be judged."""
+    several = len(dataset.splits) > 1
+    if i < 0 or (several and i >= len(dataset.splits)):
+        raise AsgatError(f"{dataset.name} has splits 0 to {len(dataset.splits) - 1}; there is no split {i}.")
+    split = dataset.splits[i if several else 0]
+    test = dataset.y[split.test]
+    if not len(test):
+        raise AsgatError(f"Split {i} of {dataset.name} has no test nodes; there would be nothing to report.")
+    if dataset.metric == "roc_auc" and len(np.unique(test)) < 2:
+        raise AsgatError(f"The test nodes of split {i} of {dataset.name} are of one class; use micro_f1.")
+    return split
 
 
 def certified_figures(
@@ -221,7 +235,7 @@ def summarise(settings: dict[str, Any], dataset: Dataset, rows: Sequence[dict[st
         "certified_share": _mean([row["certified_share"] for row in rows]) if attends else None,
         "mean_bound": _mean([row["mean_bound"] for row in rows]) if attends else None,
         "max_bound": max((row["max_bound"] for row in rows), default=None) if attends else None,
-        "options": {key: config[key] for key in ("root",) if config.get(key)},
+        "options": {key: config[key] for key in OPTIONS if config.get(key)},
         "fallback": _fallback([row["fallback"] for row in rows if row.get("fallback")]),
         "restarts": sum(row["restarts"] for row in rows),
         "versions": versions(),
@@ -255,7 +269,7 @@ def _spread(values: list[float]) -> dict[str, Any]:
     return {"mean": _mean(values), "std": float(np.std(values)) if values else None, "per_run": values}
 
 
-def _peak_memory_mb(device: torch.device) -> float:
+def peak_memory_mb(device: torch.device) -> float:
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 2**20
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

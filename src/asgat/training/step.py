@@ -23,7 +23,7 @@ class Step:
         inputs: what its ``forward`` takes.
         y: labels of all nodes.
         split: node indices.
-        config: learning rate and weight decay.
+        config: learning rate, weight decay, and whether classes count the same in the training loss.
         metric: the validation score, ``"micro_f1"`` or ``"roc_auc"``.
     """
 
@@ -40,12 +40,13 @@ class Step:
         )
         self.train_nodes, self.val_nodes = (torch.from_numpy(part).to(y.device) for part in (split.train, split.val))
         self.train_labels, self.val_labels = y[self.train_nodes], y[self.val_nodes]
+        self.weight = balanced_weights(self.train_labels) if config.balanced else None
 
     def __call__(self) -> Tensor:
         """One epoch; returns training loss, validation loss and score as a tensor [3] in double precision."""
         self.model.train()
         self.optimiser.zero_grad()
-        train_loss = F.cross_entropy(self.model(*self.inputs).index_select(0, self.train_nodes), self.train_labels)
+        train_loss = self._loss(self.model(*self.inputs).index_select(0, self.train_nodes))
         train_loss.backward()  # type: ignore[no-untyped-call]
         self.optimiser.step()
         logits = self._evaluate().index_select(0, self.val_nodes)
@@ -53,11 +54,22 @@ class Step:
         val_score = score(logits, self.val_labels, self.metric)
         return torch.stack([train_loss.detach().double(), val_loss.double(), val_score])
 
+    def _loss(self, logits: Tensor) -> Tensor:
+        if self.weight is None:
+            return F.cross_entropy(logits, self.train_labels)
+        return F.cross_entropy(logits, self.train_labels, reduction="none") @ self.weight.to(logits.dtype)
+
     @torch.no_grad()
     def _evaluate(self) -> Tensor:
         self.model.eval()
         logits: Tensor = self.model(*self.inputs)
         return logits
+
+
+def balanced_weights(labels: Tensor) -> Tensor:
+    r"""Of every node :math:`1 / (C n_c)`, with C classes present and :math:`n_c` nodes of its own; they sum to 1."""
+    count = torch.bincount(labels)
+    return 1.0 / ((count > 0).sum() * count[labels])
 
 
 def score(logits: Tensor, labels: Tensor, metric: str) -> Tensor:
