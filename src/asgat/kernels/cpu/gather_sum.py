@@ -13,6 +13,7 @@ from asgat.kernels.cpu.csr_matmul import csr_matmul
 from asgat.kernels.cpu.jit import RELAXED, compiled, num_threads, use_threads, view
 
 Array = np.ndarray[Any, Any]
+BUCKET_BYTES = 1 << 20  # of the output, within what a core keeps for itself
 
 
 def gather_sum(x: Tensor, index: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -27,16 +28,18 @@ def gather_sum(x: Tensor, index: Tensor, weight: Tensor, bias: Tensor | None) ->
 
 
 def gather_sum_grad_x(grad: Tensor, index: Tensor, weight: Tensor, size: int) -> Tensor:
-    """A product with the transposed pattern: PyTorch's own gradient adds entry by entry, an order slower."""
-    threads = num_threads(4 * index.numel())
-    arguments = view(index), view(weight), size
-    if threads == 1:
-        transposed = _transpose(*arguments)
+    """Adds up row by row; PyTorch's own gradient is an order slower."""
+    out = grad.new_zeros(size, grad.size(1))
+    threads = num_threads(index.numel() * grad.size(1))
+    arguments = view(grad), view(index), view(weight), out.numpy()
+    fitting = BUCKET_BYTES // max(1, out.element_size() * grad.size(1))
+    if threads == 1 and size <= 4 * fitting:
+        _add_rows(*arguments)
     else:
+        width = min(fitting, size // (4 * threads))  # a bucket each would leave threads waiting for the fullest
         with use_threads(threads):
-            transposed = _transpose_blocks(*arguments, threads)
-    indptr, source, value = map(torch.from_numpy, transposed)
-    return csr_matmul(indptr, source, value, grad)
+            _add_buckets(*arguments, threads, max(width, 1).bit_length() - 1)
+    return out
 
 
 def gather_sum_grad_weight(grad: Tensor, x: Tensor, index: Tensor) -> Tensor:
@@ -51,70 +54,73 @@ def gather_sum_grad_weight(grad: Tensor, x: Tensor, index: Tensor) -> Tensor:
     return out
 
 
-# A stable counting sort of the entries of non-zero weight by their index. The order found is the same however many
-# blocks of rows are counted and placed side by side.
+# Rows of a large output are added to in buckets that fit a core's cache: entries are dealt to the buckets of their
+# targets, in their order, and then added bucket by bucket. The order of every sum is that of the entries, however many
+# blocks of rows are dealt, and buckets filled, side by side.
 
 
 @compiled(RELAXED)
-def _count(index: Array, weight: Array, start: int, stop: int, count: Array) -> None:
-    for row in range(start, stop):
+def _add_rows(grad: Array, index: Array, weight: Array, out: Array) -> None:
+    for row in range(index.shape[0]):
         for j in range(index.shape[1]):
-            if weight[row, j] != 0:
-                count[index[row, j]] += 1
-
-
-@compiled(RELAXED)
-def _place(index: Array, weight: Array, start: int, stop: int, place: Array, source: Array, value: Array) -> None:
-    for row in range(start, stop):
-        for j in range(index.shape[1]):
-            if weight[row, j] != 0:
+            scale = weight[row, j]
+            if scale != 0:
                 target = index[row, j]
-                to = place[target]
-                place[target] = to + 1
-                source[to] = row
-                value[to] = weight[row, j]
+                for f in range(grad.shape[1]):
+                    out[target, f] += scale * grad[row, f]
 
 
 @compiled(RELAXED)
-def _counts_to_places(count: Array) -> Array:
-    """Turn counts [blocks, size] into the place of each block's first entry; the rows' bounds are returned."""
-    blocks, size = count.shape
-    indptr = np.empty(size + 1, np.int64)
-    total = 0
-    for target in range(size):
-        indptr[target] = total
-        for block in range(blocks):
-            here = count[block, target]
-            count[block, target] = total
-            total += here
-    indptr[size] = total
-    return indptr
+def _count(index: Array, weight: Array, start: int, stop: int, shift: int, count: Array) -> None:
+    for row in range(start, stop):
+        for j in range(index.shape[1]):
+            if weight[row, j] != 0:
+                count[index[row, j] >> shift] += 1
 
 
 @compiled(RELAXED)
-def _transpose(index: Array, weight: Array, size: int) -> tuple[Array, Array, Array]:
-    place = np.zeros((1, size), np.int64)
-    _count(index, weight, 0, index.shape[0], place[0])
-    indptr = _counts_to_places(place)
-    source = np.empty(indptr[size], np.int64)
-    value = np.empty(indptr[size], weight.dtype)
-    _place(index, weight, 0, index.shape[0], place[0], source, value)
-    return indptr, source, value
+def _deal(
+    index: Array,
+    weight: Array,
+    start: int,
+    stop: int,
+    shift: int,
+    place: Array,
+    target: Array,
+    source: Array,
+    scale: Array,
+) -> None:
+    for row in range(start, stop):
+        for j in range(index.shape[1]):
+            if weight[row, j] != 0:
+                bucket = index[row, j] >> shift
+                to = place[bucket]
+                place[bucket] = to + 1
+                target[to], source[to], scale[to] = index[row, j], row, weight[row, j]
 
 
 @compiled(RELAXED, parallel=True)
-def _transpose_blocks(index: Array, weight: Array, size: int, blocks: int) -> tuple[Array, Array, Array]:
-    rows = index.shape[0]
-    place = np.zeros((blocks, size), np.int64)
+def _add_buckets(grad: Array, index: Array, weight: Array, out: Array, blocks: int, shift: int) -> None:
+    rows, buckets = index.shape[0], ((out.shape[0] - 1) >> shift) + 1
+    place = np.zeros((blocks, buckets), np.int64)
     for block in prange(blocks):
-        _count(index, weight, rows * block // blocks, rows * (block + 1) // blocks, place[block])
-    indptr = _counts_to_places(place)
-    source = np.empty(indptr[size], np.int64)
-    value = np.empty(indptr[size], weight.dtype)
+        _count(index, weight, rows * block // blocks, rows * (block + 1) // blocks, shift, place[block])
+    begin = np.zeros(buckets + 1, np.int64)
+    for bucket in range(buckets):
+        begin[bucket + 1] = begin[bucket]
+        for block in range(blocks):
+            here = place[block, bucket]
+            place[block, bucket] = begin[bucket + 1]
+            begin[bucket + 1] += here
+    target, source = np.empty(begin[buckets], np.int32), np.empty(begin[buckets], np.int32)
+    scale = np.empty(begin[buckets], weight.dtype)
     for block in prange(blocks):
-        begin, end = rows * block // blocks, rows * (block + 1) // blocks
-        _place(index, weight, begin, end, place[block], source, value)
-    return indptr, source, value
+        start, stop = rows * block // blocks, rows * (block + 1) // blocks
+        _deal(index, weight, start, stop, shift, place[block], target, source, scale)
+    for bucket in prange(buckets):
+        for e in range(begin[bucket], begin[bucket + 1]):
+            for f in range(grad.shape[1]):
+                out[target[e], f] += scale[e] * grad[source[e], f]
 
 
 @compiled(RELAXED)
