@@ -11,6 +11,7 @@ from asgat.data.graph_file import encode_graph
 from asgat.errors import AsgatError
 from asgat.nn.registry import make_config
 from asgat.run_data import load_run
+from asgat.training.checkpoint import RunDirectory, load_model, read_metadata
 from asgat.training.runner import run
 
 
@@ -40,8 +41,8 @@ def test_a_run_on_a_data_set_by_name(trained):
 def own(trained, path, classes=("left", "right")):
     """The same run with the graph inside, as `asgat fit` writes it."""
     source, _ = trained
-    for name in ("config.toml", "result.json", "model.safetensors"):
-        (path / name).write_bytes((source / name).read_bytes())
+    metadata = {**read_metadata(source), "protocol": "own"}
+    RunDirectory(path).write_model(load_model(source)[0].state_dict(), metadata)
     dataset = load_dataset("karate")
     (path / "graph.npz").write_bytes(encode_graph(dataset, [f"member {i}" for i in range(34)]))
     names = {"classes": list(classes), "feature_names": [f"is {i}" for i in range(34)]}

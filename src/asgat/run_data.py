@@ -113,7 +113,7 @@ def load_run(path: Path | str, data_dir: Path | str | None = None) -> RunData:
         raise AsgatError(f"{path} is no run directory with a model; `asgat fit` and `asgat train` write them.")
     model, name, config = load_model(path)
     metadata = read_metadata(path)
-    if (path / GRAPH_FILE).exists():
+    if metadata.get("protocol") == "own":
         stored = decode_graph(path / GRAPH_FILE, str(metadata.get("dataset", path.name)))
         encoder = read_encoder(path)
         classes, features = encoder["classes"], encoder["feature_names"]
@@ -136,16 +136,24 @@ def load_run(path: Path | str, data_dir: Path | str | None = None) -> RunData:
 
 def read_encoder(path: Path) -> dict[str, Any]:
     """``encoder.json`` of a run directory, with at least ``classes`` and ``feature_names``, lists of texts."""
-    raw = read_user_file(path / ENCODER_FILE)
+    held = read_object(path / ENCODER_FILE)
+    for key in ("classes", "feature_names"):
+        names = held.get(key)
+        if not isinstance(names, list) or not all(isinstance(item, str) for item in names):
+            raise AsgatError(f"{path / ENCODER_FILE} cannot be used: {key} is no list of names in it.")
+    return held
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The object in a JSON file."""
+    raw = read_user_file(path)
     try:
         held = json.loads(raw.content)
     except (ValueError, RecursionError) as error:
         raise raw.failure(f"it is no JSON ({error})") from error
-    for key in ("classes", "feature_names"):
-        names = held.get(key) if isinstance(held, dict) else None
-        if not isinstance(names, list) or not all(isinstance(item, str) for item in names):
-            raise raw.failure(f"{key} is no list of names in it")
-    return dict(held)
+    if not isinstance(held, dict):
+        raise raw.failure("it holds no object")
+    return held
 
 
 def _check_sizes(

@@ -1,0 +1,133 @@
+"""A column of a table: texts or numbers, some of them missing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from asgat.errors import AsgatError
+
+# What stands for a missing value in a text, as pandas has it.
+MISSING = frozenset(
+    {"", "#N/A", "#NA", "-NaN", "-nan", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"}
+)
+BOOLEANS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0, "t": 1.0, "f": 0.0}
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """Values of one kind under a name.
+
+    Args:
+        name: the heading.
+        values: a list of texts, or an array of booleans or numbers.
+        missing: where there is no value.
+
+    Example:
+        >>> Column.of_texts("age", ["31", "", "40"]).numbers
+        array([31., nan, 40.])
+    """
+
+    name: str
+    values: Sequence[str] | npt.NDArray[Any]
+    missing: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of_texts(cls, name: str, values: Sequence[str]) -> Column:
+        """Texts, of which some mean that there is no value."""
+        gone = {value for value in set(values) if value.strip() in MISSING}
+        return cls(name, values, np.fromiter((value in gone for value in values), bool, len(values)))
+
+    @classmethod
+    def of_array(cls, name: str, values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None = None) -> Column:
+        """Numbers or booleans; NaN is missing."""
+        gone = np.zeros(len(values), dtype=bool) if missing is None else missing
+        return cls(name, values, gone | np.isnan(values) if values.dtype.kind == "f" else gone)
+
+    @classmethod
+    def of_objects(cls, name: str, values: Iterable[Any]) -> Column:
+        """Python objects of any kind, as node attributes or a data frame's column hold them."""
+        items = [None if isinstance(value, (float, np.floating)) and math.isnan(value) else value for value in values]
+        kinds = {type(item) for item in items if item is not None}
+        missing = np.fromiter((item is None for item in items), bool, len(items))
+        if kinds and all(issubclass(kind, (bool, np.bool_)) for kind in kinds):
+            return cls(name, np.array([bool(item) for item in items]), missing)
+        if kinds and all(issubclass(kind, (int, float, np.integer, np.floating)) for kind in kinds):
+            whole = all(issubclass(kind, (int, np.integer)) for kind in kinds)
+            try:
+                return cls(name, np.array([item or 0 for item in items], np.int64 if whole else np.float64), missing)
+            except OverflowError:
+                pass  # ids beyond 64 bits are texts
+        if any(issubclass(kind, (dict, list, tuple, set, np.ndarray)) for kind in kinds):
+            raise AsgatError(f"The column {name!r} holds lists or tables; give one number or word per node.")
+        return cls.of_texts(name, ["" if item is None else str(item) for item in items])
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def take(self, nodes: npt.NDArray[np.int64]) -> Column:
+        """The same column of some rows."""
+        values = self.values
+        part = values[nodes] if isinstance(values, np.ndarray) else [values[i] for i in nodes.tolist()]
+        return Column(self.name, part, self.missing[nodes])
+
+    @property
+    def boolean(self) -> bool:
+        """Whether every value is a truth value: of that type, or one of the usual words."""
+        if isinstance(self.values, np.ndarray):
+            return self.values.dtype.kind == "b"
+        words = {value.strip().lower() for value in set(self.values) if value.strip() not in MISSING}
+        return bool(words) and words <= set(BOOLEANS)
+
+    @cached_property
+    def numbers(self) -> npt.NDArray[np.float64] | None:
+        """The values as numbers with NaN where there is none; None if some value is no number."""
+        if isinstance(self.values, np.ndarray):
+            return np.where(self.missing, math.nan, self.values.astype(np.float64))
+        known = dict.fromkeys(MISSING, math.nan)
+        words = BOOLEANS if self.boolean else {}
+        try:
+            for text in set(self.values):
+                if (bare := text.strip()) not in MISSING:
+                    known[text] = words[bare.lower()] if words else _number(bare)
+                else:
+                    known[text] = math.nan
+        except ValueError:
+            return None
+        return np.fromiter((known[text] for text in self.values), np.float64, len(self.values))
+
+    def first_text(self) -> str | None:
+        """The first value that is no number, for an error to name."""
+        for text in self.values if not isinstance(self.values, np.ndarray) else ():
+            if text.strip() not in MISSING:
+                try:
+                    _number(text.strip())
+                except ValueError:
+                    return text
+        return None
+
+    def texts(self) -> list[str]:
+        """The values as texts without blanks around them; whole numbers without a point, "" where there is none."""
+        if not isinstance(self.values, np.ndarray):
+            return ["" if gone else text.strip() for text, gone in zip(self.values, self.missing.tolist(), strict=True)]
+        return ["" if gone else _plain(v) for v, gone in zip(self.values.tolist(), self.missing.tolist(), strict=True)]
+
+
+def _number(text: str) -> float:
+    if "_" in text or not text.isascii():  # Python takes 1_000 and digits of all scripts
+        raise ValueError(text)
+    return float(text)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return str(int(value))
+    return str(value)
