@@ -1,40 +1,40 @@
-"""How near each form comes to a response, and how near the two ways of ARMA come to each other; with the figure.
-
-python benchmarks/approximations.py --trained cora,chameleon --out docs
-"""
+"""How near each form comes to a response, and how near the two ways of ARMA come to each other."""
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
 from torch import Tensor
 
 from asgat.config import ASGATConfig
 from asgat.data import load_dataset
+from asgat.experiments.experiment import Experiment, Result
+from asgat.experiments.figure import COLOURS, new, plain, title
+from asgat.experiments.study import Study
+from asgat.experiments.training import Trained, try_train
 from asgat.filters import HeatFilter, SpectralFilter
 from asgat.graph import Graph
 from asgat.nn import ASGAT
-from asgat.nn.registry import make_config, model_spec
-from asgat.recipe import load_config, read_recipe
 from asgat.spectral import ArmaOperator, ArmaTableOperator, ChebyshevOperator
-from asgat.training.runner import make_inputs
-from asgat.training.trainer import train
 
+DATASETS = ["cora", "chameleon"]
+QUICK = ["cora"]
 ORDERS = [5, 10, 15, 20, 30, 45, 60]  # of a polynomial; of ARMA numerator and denominator together, 3 to 2
 EXPANSIONS = [20, 30, 45, 60, 90, 120, 150, 180]
+QUICK_EXPANSIONS = [20, 60, 120]
 AGREEMENT = 1e-4
 DEMANDING = 1e-4  # a fit_error that no filter with kinks meets without a denominator
 SAMPLE = 64
 DOUBLE = torch.float64
 FINE = torch.linspace(0.0, 2.0, 20001, dtype=DOUBLE)
 PATH = Graph.from_edges([[0], [1]], 2)  # responses know no graph; the operators ask for one
+CLAIM = "ARMA is more accurate than Chebyshev polynomials"
 
 
 class Response(SpectralFilter):
@@ -76,21 +76,15 @@ def approximation(form: str, order: int, filter: SpectralFilter) -> Tensor:
     return torch.cos(angle.unsqueeze(1) * torch.arange(order + 1, dtype=DOUBLE)) @ coefficients
 
 
-def errors() -> list[dict[str, Any]]:
+def errors(orders: Sequence[int]) -> list[dict[str, Any]]:
+    """The largest and the mean error over [0, 2] of every form at every order."""
     rows = []
     for name, filter in RESPONSES.items():
         for form in FORMS:
-            for order in ORDERS:
+            for order in orders:
                 error = (approximation(form, order, filter) - filter(FINE)[:, 0]).abs()
-                rows.append(
-                    {
-                        "response": name,
-                        "form": form,
-                        "order": order,
-                        "max": float(error.max()),
-                        "mean": float(error.mean()),
-                    }
-                )
+                figures = {"max": float(error.max()), "mean": float(error.mean())}
+                rows.append({"response": name, "form": form, "order": order, **figures})
     return rows
 
 
@@ -101,14 +95,16 @@ def one_hot(graph: Graph, sample: int = SAMPLE) -> Tensor:
 
 
 @torch.no_grad()
-def compare(graph: Graph, filter: SpectralFilter, fit_error: float, dtype: torch.dtype) -> dict[str, Any]:
+def compare(
+    graph: Graph, filter: SpectralFilter, fit_error: float, dtype: torch.dtype, expansions: Sequence[int]
+) -> dict[str, Any]:
     """Conjugate gradients against expansions of several orders, on a sample of rows."""
     signal = one_hot(graph).to(dtype)
     operator = ArmaOperator(graph, fit_error=fit_error, dtype=dtype)
     truth = operator.apply(filter, signal)
     rational = operator.rational(filter)
     rows = []
-    for order in EXPANSIONS:
+    for order in expansions:
         # Only the coefficients matter here: the smallest table there is.
         expansion = ArmaTableOperator(graph, order, fit_error=fit_error, candidates=1, builder="truncated", dtype=dtype)
         difference = (expansion.apply(filter, signal) - truth).abs()
@@ -131,39 +127,73 @@ def compare(graph: Graph, filter: SpectralFilter, fit_error: float, dtype: torch
     }
 
 
-def trained(dataset: str) -> list[dict[str, Any]]:
-    """Filters of asgat-arma, trained on the first split on a table, layer by layer.
+def compare_trained(trained: Trained, expansions: Sequence[int]) -> list[dict[str, Any]]:
+    """The filters of the first run's asgat-arma, layer by layer.
 
-    As they were fitted in training, and again with denominators for all that is not smooth. Where the recipe has no
-    settings for asgat-arma, those of asgat-cheb are taken, except for the order.
+    As they were fitted in training, and again with denominators for all that is not smooth.
     """
-    data = load_dataset(dataset)
-    known = "asgat-arma" in read_recipe(dataset)
-    settings = load_config(dataset, "asgat-arma" if known else "asgat-cheb").to_dict()
-    own = {key: value for key, value in settings.items() if known or key not in ("operator", "order")}
-    config = make_config("asgat-arma", **own)
-    assert isinstance(config, ASGATConfig)
-    build = partial(model_spec("asgat-arma").build, config, data.num_features, data.num_classes)
-    inputs = make_inputs(data, "asgat-arma", config, torch.device("cpu"))
-    outcome = train(build, inputs, torch.from_numpy(data.y), data.splits[0], config, 0)
-    model = build()
-    model.load_state_dict(outcome.state)
-    assert isinstance(model, ASGAT)
-    graph = data.graph.with_self_loops(config.self_loops)
-    run = {"dataset": dataset, "order": config.order, "epochs": outcome.epochs, "val_micro_f1": outcome.val_score}
+    config = cast(ASGATConfig, trained.config)
+    model = cast(ASGAT, trained.load(trained.runs[0]))
+    first = trained.result["rows"][0]
+    graph = trained.dataset.graph.with_self_loops(config.self_loops)
+    run = {"dataset": trained.dataset.name, "order": config.order}
+    run |= {"epochs": first["epochs"], "val_micro_f1": first["val_score"]}
     return [
-        {**run, "layer": layer, **compare(graph, conv.filter, fit_error, torch.float32)}
+        {**run, "layer": layer, **compare(graph, conv.filter, fit_error, torch.float32, expansions)}
         for fit_error in (config.fit_error, DEMANDING)
         for layer, conv in enumerate(model.convs, start=1)
     ]
 
 
-def draw(rows: list[dict[str, Any]], path: Path) -> None:
-    from matplotlib.figure import Figure
+def collect(study: Study) -> Result:
+    expansions = QUICK_EXPANSIONS if study.quick else EXPANSIONS
+    study.say("errors over order")
+    result: Result = {"claim": CLAIM, "errors": errors(ORDERS)}
+    study.say("a sharp band on csbm")
+    graph = load_dataset("csbm").graph
+    result["expansion"] = compare(graph, RESPONSES["band-pass"], DEMANDING, DOUBLE, expansions)
+    result["trained"] = []
+    for dataset in study.pick(DATASETS, QUICK, needed=False):
+        trained = try_train(study, dataset, "asgat-arma", study.seeds[0])
+        if trained is not None:
+            study.say(f"expansions of the filters of {dataset}")
+            result["trained"] += trained.remembered("expansions", partial(compare_trained, trained, expansions))
+    return result
 
-    figure = Figure(figsize=(12, 6.5), layout="constrained")
+
+def find(result: Result, response: str, form: str) -> list[dict[str, Any]]:
+    return [row for row in result["errors"] if (row["response"], row["form"]) == (response, form)]
+
+
+def tables(result: Result) -> list[Table]:
+    words = "Largest error over [0, 2] (of the step the mean) against order"
+    table = Table(title=words, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for heading in ("response", "form", *map(str, ORDERS)):
+        table.add_column(heading, justify="left" if heading in ("response", "form") else "right", no_wrap=True)
+    for name in RESPONSES:
+        for form in FORMS:
+            measure = "mean" if name == "step" else "max"
+            table.add_row(name, form.split(", ")[-1], *(f"{row[measure]:.0e}" for row in find(result, name, form)))
+    table.caption = f"damped: Chebyshev with Jackson's factors; the order of ARMA is P + Q. Paper: {CLAIM}"
+    shown = [table]
+    if result["trained"]:
+        table = Table(title="Trained filters of asgat-arma, conjugate gradients and expansions", box=SIMPLE_HEAD)
+        for heading in ("data set", "layer", "fit error", "with denominator", "condition", "steps", "order to agree"):
+            table.add_column(heading, justify="left" if heading == "data set" else "right")
+        for row in result["trained"]:
+            share = f"{row['heads_with_denominator']} of {row['heads']}"
+            enough = str(row["enough"] or f"> {row['orders'][-1]['order']}")
+            cells = f"{row['fit_error']:g}", share, f"{row['condition']:.0f}", str(row["steps"]), enough
+            table.add_row(title(row["dataset"]), str(row["layer"]), *cells)
+        table.caption = f"order of the expansion at which both agree to {AGREEMENT:g}"
+        shown.append(table)
+    return shown
+
+
+def draw(result: Result) -> dict[str, Any]:
+    figure = new(12, 6.5)
     axes = figure.subplots(2, 3)
-    styles = {"Chebyshev": ("C0", "-"), "Chebyshev, damped": ("C1", "--"), "ARMA": ("C3", "-")}
+    styles = {"Chebyshev": (COLOURS[0], "-"), "Chebyshev, damped": (COLOURS[1], "--"), "ARMA": (COLOURS[3], "-")}
     for column, (name, filter) in enumerate(RESPONSES.items()):
         above, below = axes[0, column], axes[1, column]
         above.plot(FINE, filter(FINE)[:, 0], color="black", linewidth=3, alpha=0.3, label="the response")
@@ -172,40 +202,17 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
             order = 30 if form == "ARMA" else 15
             label = "ARMA, Q = 18, P = 12" if form == "ARMA" else f"{form}, R = 15"
             above.plot(FINE, approximation(form, order, filter), dashes, color=colour, linewidth=1, label=label)
-            own = [row for row in rows if (row["response"], row["form"]) == (name, form)]
+            own = find(result, name, form)
             orders, values = [row["order"] for row in own], [row[measure] for row in own]
             below.plot(orders, values, f"o{dashes}", color=colour, markersize=4, label=form)
         above.set(title=name, xlabel="frequency λ", ylabel="response g(λ)")
         below.set(yscale="log", xlabel="order (of ARMA: P + Q)", ylabel=f"{words} error over [0, 2]")
-    axes[0, 0].legend(fontsize=8)
-    axes[1, 2].legend(fontsize=8)
-    figure.savefig(path, dpi=150)
+        plain(above)
+        plain(below)
+    axes[0, 0].legend(fontsize=8, frameon=False)
+    axes[1, 2].legend(fontsize=8, frameon=False)
+    return {"approximations": figure}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--trained", default="", help="data sets to train on, as in cora,chameleon")
-    parser.add_argument("--out", type=Path, default=Path("docs"))
-    options = parser.parse_args()
-    rows = errors()
-    result: dict[str, Any] = {"errors": rows}
-    print("largest (mean) error over [0, 2]")
-    for name in RESPONSES:
-        for form in FORMS:
-            own = [row for row in rows if (row["response"], row["form"]) == (name, form)]
-            figures = "  ".join(f"{row['order']}: {row['max']:.1e} ({row['mean']:.0e})" for row in own)
-            print(f"{name:10} {form:18} {figures}")
-    draw(rows, options.out / "figures" / "approximations.png")
-    graph = load_dataset("csbm").graph
-    result["expansion"] = compare(graph, RESPONSES["band-pass"], DEMANDING, DOUBLE)
-    print("band-pass on csbm:", json.dumps(result["expansion"]))
-    result["trained"] = []
-    for dataset in filter(None, options.trained.split(",")):
-        result["trained"] += trained(dataset)
-    for row in result["trained"]:
-        print(json.dumps(row))
-    (options.out / "results" / "approximations.json").write_text(json.dumps(result, indent=2) + "\n")
-
-
-if __name__ == "__main__":
-    main()
+QUESTION = "How near do Chebyshev polynomials and ARMA come to a response, and what do trained filters need?"
+EXPERIMENT = Experiment("approximations", QUESTION, collect, tables, draw)

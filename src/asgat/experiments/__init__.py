@@ -1,0 +1,1 @@
+"""The paper's tables and figures, one file each. The only room that knows the paper."""
