@@ -31,6 +31,7 @@ from asgat.cli_options import (
     write_json,
 )
 from asgat.errors import AsgatError
+from asgat.experiments.cli import reproduce
 
 app = typer.Typer(
     name="asgat",
@@ -41,6 +42,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.add_typer(bench, name="bench")
+app.command(epilog="Examples:  asgat reproduce micro --quick  ·  asgat reproduce frequency --device cuda")(reproduce)
 
 
 def main() -> None:
