@@ -260,6 +260,19 @@ def test_components_are_what_breadth_first_search_finds(graph):
     assert np.array_equal(together, dense.hops(graph) >= 0)
 
 
+def test_a_data_frame_gives_the_graph_its_rows_name():
+    pandas = pytest.importorskip("pandas")
+    edges = pandas.DataFrame({"from": ["b", "a"], "to": ["a", "c"], "w": [2.0, 3.0]})
+    graph = Graph.from_pandas(edges, "from", "to", "w", nodes=["a", "b", "c", "d"])
+    assert graph.adjacency.toarray().tolist() == [[0, 2, 3, 0], [2, 0, 0, 0], [3, 0, 0, 0], [0, 0, 0, 0]]
+    met = Graph.from_pandas(edges, "from", "to")
+    assert met.adjacency.toarray().tolist() == [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
+    with pytest.raises(AsgatError, match="no column 'source'"):
+        Graph.from_pandas(edges)
+    with pytest.raises(AsgatError, match="the node 'c', which is not among"):
+        Graph.from_pandas(edges, "from", "to", nodes=["a", "b"])
+
+
 def test_repr():
     assert repr(ZOO["path"]) == "Graph(num_nodes=6, num_entries=10)"
 

@@ -15,6 +15,7 @@ from asgat.errors import AsgatError
 
 if TYPE_CHECKING:
     import networkx
+    import pandas
     from torch_geometric.data import Data
 
 SelfLoops = Literal["keep", "add", "remove"]
@@ -94,6 +95,40 @@ class Graph:
     def from_pyg(cls, data: Data, self_loops: SelfLoops = "keep") -> Graph:
         """From a PyG ``Data`` or ``Batch``; ``edge_weight`` is used where present."""
         return cls.from_edges(data.edge_index, data.num_nodes, data.get("edge_weight"), self_loops)
+
+    @classmethod
+    def from_pandas(
+        cls,
+        edges: pandas.DataFrame,
+        source: str = "source",
+        target: str = "target",
+        weight: str | None = None,
+        nodes: Any = None,
+        self_loops: SelfLoops = "keep",
+    ) -> Graph:
+        """From a data frame of edges; nodes are numbered in the order of ``nodes``, else in which they are met.
+
+        Args:
+            edges: one row per edge.
+            source, target, weight: its columns; without a weight it is 1.
+            nodes: the ids of all nodes, each once.
+            self_loops: keep, add or remove.
+        """
+        for column in (source, target, *([] if weight is None else [weight])):
+            if column not in edges.columns:
+                raise AsgatError(
+                    f"The edges have no column {column!r}; they have {', '.join(map(str, edges.columns))}."
+                )
+        one, other = edges[source].tolist(), edges[target].tolist()
+        met = [end for pair in zip(one, other, strict=True) for end in pair]
+        number = {node: i for i, node in enumerate(dict.fromkeys(met if nodes is None else list(nodes)))}
+        unknown = next((end for end in met if end not in number), None)
+        if unknown is not None:
+            raise AsgatError(
+                f"An edge names the node {unknown!r}, which is not among the nodes; add it or drop the edge."
+            )
+        ends = np.array([[number[end] for end in one], [number[end] for end in other]], dtype=np.int64)
+        return cls.from_edges(ends, len(number), None if weight is None else edges[weight].to_numpy(), self_loops)
 
     # -- properties ---------------------------------------------------------------------------------------------
 

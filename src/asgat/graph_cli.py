@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -137,11 +138,7 @@ def _train(
     console.print(f"Training [bold]{model}[/] with {_words(config)}", highlight=False)
     try:
         with RunProgress([0], config.epochs) as progress, TensorBoardLog(tensorboard) as log:
-
-            def watch(epoch: Any) -> None:
-                progress(0, epoch)
-                log(0, epoch)
-
+            watch = partial(log.beside(progress), 0)
             classifier.fit_prepared(prepared, health, watch, progress.building)
     except KeyboardInterrupt:
         errors.print("Interrupted. No model was written.")

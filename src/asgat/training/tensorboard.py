@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -42,6 +43,17 @@ class TensorBoardLog:
         step = epoch.epoch
         for name in ("train_loss", "val_loss", "val_score"):
             self.writers[run].add_scalar(f"attempt-{epoch.attempt}/{name}", getattr(epoch, name), step)
+
+    def beside(self, progress: Callable[[int, Epoch], None]) -> Callable[[int, Epoch], None]:
+        """Something to call with a run and every epoch that tells both the progress and this log."""
+        if self.folder is None:
+            return progress
+
+        def both(run: int, epoch: Epoch) -> None:
+            progress(run, epoch)
+            self(run, epoch)
+
+        return both
 
     @staticmethod
     def _writer_class() -> Any:
