@@ -9,7 +9,7 @@ from typing import Any
 from asgat.training.checkpoint import write_atomic
 
 # Okabe and Ito's colours, told apart whatever colours one sees.
-COLOURS = ["#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000", "#B8A800"]
+COLOURS = ["#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000", "#7F7F7F"]
 MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*"]
 OURS, PAPER, BEST = "#0072B2", "#D55E00", "#009E73"
 TITLES = {

@@ -130,10 +130,10 @@ def summarise(runs: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def worst(cut: list[dict[str, Any]], width: float) -> list[float]:
-    """The band whose loss hurts most."""
+def worst(cut: list[dict[str, Any]], width: float) -> list[float] | None:
+    """The band whose loss hurts most; None where none hurts."""
     row = max((row for row in cut if row["width"] == width), key=lambda row: row["drop"])
-    return [row["low"], row["high"]]
+    return [row["low"], row["high"]] if row["drop"] > 0 else None
 
 
 def tables(result: Result) -> list[Table]:
@@ -146,7 +146,7 @@ def tables(result: Result) -> list[Table]:
         table.add_column("none", justify="right")
         for low, _ in bands(width):
             table.add_column(f"{low:g}", justify="right", no_wrap=True)
-        table.add_column("as in the paper?", justify="right")
+        table.add_column("as paper", justify="right", no_wrap=True)
         for row in result["rows"]:
             cells = [f"{100 * cut['mean']:.1f}" for cut in row["bands"] if cut["width"] == width]
             agrees = "yes" if row["worst"][str(width)] in CLAIMS[str(width)] else "no"

@@ -26,21 +26,26 @@ OTHERS = 12  # of data sets the paper does not ask about
 QUICK = ["cora"]
 CLAIMS = {
     "keep": "any head kept alone loses accuracy, all of them about the same: only all together are best",
+    "scaled": "not in the paper: the same with the kept head's weights times the number of heads, as loud as all were",
     "drop": "some heads left out lose little and some nothing: there is redundancy",
 }
-WORDS = {"keep": "one head kept", "drop": "one head left out"}
+WORDS = {"keep": "one head kept", "scaled": "one head kept, as loud as all", "drop": "one head left out"}
 
 
 @contextmanager
-def silenced(conv: ASGATConv, heads: Sequence[int]) -> Iterator[None]:
-    """While it lasts, the attention weights of these heads are zero: what is left of their output is the bias."""
+def silenced(conv: ASGATConv, heads: Sequence[int], factor: float = 1.0) -> Iterator[None]:
+    """While it lasts, the attention weights of these heads are zero: what is left of their output is the bias.
+
+    Those of the others are multiplied by a factor.
+    """
     assert conv.concat, "heads that are averaged lie in one another's place"
     assert conv.root_weight is None, "a root term would be silenced with them"
 
     def replace(_: Any, __: Any, out: Tensor) -> Tensor:
-        parts = out.view(out.size(0), conv.heads, -1).clone()
-        parts[:, list(heads)] = 0.0 if conv.bias is None else conv.bias.view(conv.heads, -1)[list(heads)]
-        return parts.flatten(1)
+        weight = torch.full((conv.heads, 1), factor, device=out.device)
+        weight[list(heads)] = 0.0
+        bias = torch.zeros((), device=out.device) if conv.bias is None else conv.bias.view(conv.heads, -1)
+        return (bias + weight * (out.view(out.size(0), conv.heads, -1) - bias)).flatten(1)
 
     hook = conv.register_forward_hook(replace)
     try:
@@ -57,7 +62,7 @@ def collect(study: Study) -> Result:
         if trained is None:
             continue
         found = trained.remembered("heads", partial(ablate, trained, study.device))
-        printed = {what: paper.HEADS[what].get(dataset) for what in WORDS}
+        printed = {what: paper.HEADS.get(what, {}).get(dataset) for what in WORDS}
         rows.append({"dataset": dataset, "heads": heads, **found, "paper": printed})
     return {"model": "asgat-cheb", "claims": CLAIMS, "rows": rows}
 
@@ -66,20 +71,23 @@ def collect(study: Study) -> Result:
 def ablate(trained: Trained, device: torch.device) -> dict[str, Any]:
     """Micro-F1 of every run's model, and its change with one head kept and with one left out, head by head."""
     inputs = trained.inputs(device)
-    found: dict[str, Any] = {"full": [], "keep": [], "drop": []}
+    found: dict[str, Any] = {"full": [], **{what: [] for what in WORDS}}
     for run in trained.runs:
         net = cast(ASGAT, trained.load(run, device))
         conv, test = net.convs[0], trained.split(run).test
         every = set(range(conv.heads))
 
-        def score(heads: set[int], net: ASGAT = net, conv: ASGATConv = conv, test: Any = test) -> float:
-            with silenced(conv, sorted(heads)):
+        def score(
+            heads: set[int], factor: float = 1.0, net: ASGAT = net, conv: ASGATConv = conv, test: Any = test
+        ) -> float:
+            with silenced(conv, sorted(heads), factor):
                 prediction = cast(Tensor, net(*inputs)).argmax(-1).cpu().numpy()
             return micro_f1(trained.dataset.y[test], prediction[test])
 
         full = score(set())
         found["full"].append(full)
         found["keep"].append([score(every - {head}) - full for head in sorted(every)])
+        found["scaled"].append([score(every - {head}, conv.heads) - full for head in sorted(every)])
         found["drop"].append([score({head}) - full for head in sorted(every)])
     best = max(range(len(trained.runs)), key=lambda i: trained.result["rows"][i]["val_score"])
     return {**found, "shown": best}
@@ -102,7 +110,8 @@ def tables(result: Result) -> list[Table]:
                 f"{100 * (ours.mean() - np.mean(theirs)):+.2f}",
             ]  # fmt: skip
             table.add_row(f"{title(row['dataset'])} ({row['heads']})", *cells)
-        table.caption = f"means over heads, ours over runs too. Paper: {CLAIMS[what]}"
+        claim = CLAIMS[what] if what == "scaled" else f"Paper: {CLAIMS[what]}"
+        table.caption = f"means over heads, ours over runs too. {claim}"
         shown.append(table)
     return shown
 
@@ -110,8 +119,8 @@ def tables(result: Result) -> list[Table]:
 def draw(result: Result) -> dict[str, Any]:
     """Heads have no order of their own, so ours and the paper's are sorted by what they lose."""
     rows = result["rows"]
-    figure = new(3.9 * len(rows) + 1.0, 5.6)
-    axes = figure.subplots(2, len(rows), squeeze=False, sharey="row")
+    figure = new(3.9 * len(rows) + 1.0, 7.6)
+    axes = figure.subplots(len(WORDS), len(rows), squeeze=False, sharey="row")
     for line, what in enumerate(WORDS):
         for axis, row in zip(axes[line], rows, strict=True):
             ours = np.sort(100 * np.array(row[what]), axis=1)

@@ -1,0 +1,65 @@
+import dataclasses
+
+import numpy as np
+import pytest
+
+from asgat.data import load_dataset
+from asgat.errors import AsgatError
+from asgat.experiments.illustration import EXPERIMENT, FREQUENCY, by_hop, central_node, layout, slope
+from asgat.graph import Graph
+
+PATH = Graph.from_edges([[0, 1, 2, 3, 4], [1, 2, 3, 4, 5]], 7)  # and a node alone
+
+
+def test_slopes():
+    flat = np.ones_like(FREQUENCY)
+    assert slope(np.exp(-FREQUENCY), flat) < -0.95
+    assert slope(FREQUENCY, flat) == pytest.approx(1.0)
+    assert slope(flat, flat) == 0.0
+    assert slope((FREQUENCY - 1) ** 2, flat) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_attention_by_hop():
+    index = np.array([[v, min(v + 1, 5), 0] for v in range(7)])
+    weight = np.tile([0.5, 0.25, 0.25], (7, 1))
+    shares = np.zeros(5)
+    place = np.abs(np.subtract.outer(np.arange(7), np.arange(7)))
+    place[6, :6] = place[:6, 6] = 4
+    for v in range(7):
+        for u, a in zip(index[v], weight[v], strict=True):
+            shares[min(place[v, u], 4)] += a / 7
+    assert by_hop(PATH, index, weight) == pytest.approx(shares.tolist())
+    assert sum(by_hop(PATH, index, weight)) == pytest.approx(1.0)
+
+
+def test_rings_are_hops_and_nobody_lies_on_another():
+    hop = [0, 1, 1, 2, 2, 2, 3]
+    place = layout(hop, [[0, 1], [0, 2], [1, 3], [2, 4], [2, 5], [3, 6], [4, 5]])
+    assert np.linalg.norm(place, axis=1) == pytest.approx(hop)
+    apart = np.linalg.norm(place[:, None] - place[None], axis=-1) + np.eye(len(hop))
+    assert apart.min() > 0.5
+
+
+def test_the_central_node_is_chosen_by_its_network_alone():
+    karate = load_dataset("karate")
+    centre = central_node(karate)
+    assert 0 <= centre < 34
+    shuffled = dataclasses.replace(karate, y=1 - karate.y)
+    assert central_node(shuffled) == centre
+    with pytest.raises(AsgatError, match="no node with three nodes"):
+        central_node(dataclasses.replace(karate, graph=Graph.from_edges([[0], [1]], 34)))
+
+
+def test_illustration(carry_out):
+    result, text, files = carry_out(EXPERIMENT)
+    low, high = result["rows"]
+    assert low["slope"] == min(result["slopes"])
+    assert high["slope"] == max(result["slopes"])
+    for row in (low, high):
+        assert sum(row["attention"]) + row["outside"] == pytest.approx(1.0)
+        assert sum(row["by_hop"]) == pytest.approx(1.0, abs=1e-5)
+        assert sum(a > 0 for a in row["attention"]) <= result["k"]
+    assert result["nodes"][result["hop"].index(0)] == result["centre"]
+    assert all(abs(result["hop"][u] - result["hop"][v]) <= 1 for u, v in result["edges"])
+    assert "low-pass" in text
+    assert [file.name for file in files] == ["illustration.json", "illustration.png"]

@@ -1,0 +1,97 @@
+import numpy as np
+import pytest
+
+from asgat.experiments import paper, scores
+from asgat.experiments.scores import datasets_of, models_of, percent, points, score
+from asgat.experiments.study import Study
+from asgat.experiments.training import train, try_train
+from asgat.nn.registry import MODELS
+
+
+@pytest.fixture
+def two_seeds(study):
+    study.seeds = (0, 1)
+    return study
+
+
+def test_means_are_over_all_runs_of_all_seeds(two_seeds):
+    found = score(two_seeds, "karate", "gcn", "micro_f1")
+    assert found is not None
+    rows = [row for seed in (0, 1) for row in train(two_seeds, "karate", "gcn", seed).result["rows"]]
+    values = [row["micro_f1"] for row in rows]
+    assert found["per_run"] == values
+    assert len(values) == 4
+    assert found["mean"] == pytest.approx(np.mean(values))
+    assert found["std"] == pytest.approx(np.std(values))
+    assert found["val_mean"] == pytest.approx(np.mean([row["val_score"] for row in rows]))
+    assert list(found["per_seed"]) == ["0", "1"]
+    assert np.mean(list(found["per_seed"].values())) == pytest.approx(found["mean"])
+
+
+def test_a_model_that_fails_with_one_seed_has_no_score(two_seeds, monkeypatch):
+    monkeypatch.setattr(scores, "try_train", lambda *a, **k: None if a[3] == 1 else try_train(*a, **k))
+    assert score(two_seeds, "karate", "gcn", "micro_f1") is None
+
+
+def test_data_set_to_model_to_score_and_the_chosen_one(study):
+    printed = {"gcn": {"karate": paper.Score(0.5, 0.1)}}
+    result = scores.collect(study, "micro", "micro_f1", printed, [])
+    assert list(result) == ["karate"]
+    assert list(models_of(result["karate"])) == ["asgat-cheb", "gcn"]
+    assert {"mean", "std", "per_run", "val_mean", "paper", "best_published"} <= set(result["karate"]["gcn"])
+    assert (result["karate"]["gcn"]["paper"], result["karate"]["gcn"]["paper_std"]) == (0.5, 0.1)
+    assert result["karate"]["asgat-cheb"]["paper"] is None
+    best = max(models_of(result["karate"]).items(), key=lambda item: item[1]["val_mean"])[0]
+    assert result["karate"]["chosen"] == best
+
+
+def test_the_exact_form_is_for_small_graphs(study, monkeypatch):
+    asked = []
+    monkeypatch.setattr(scores, "score", lambda study, dataset, model, *_: asked.append((dataset, model)))
+    open_study = Study(study.out, datasets=("karate", "digits"))
+    assert scores.collect(open_study, "micro", "micro_f1", {}, []) == {}
+    models = {dataset: [model for name, model in asked if name == dataset] for dataset in ("karate", "digits")}
+    assert models["karate"] == [*scores.ASGAT, *scores.BASELINES]
+    assert models["digits"] == models["karate"][1:]
+    assert models["karate"][0] == "asgat-exact"
+
+
+def test_every_model_there_is_takes_part_but_those_of_other_experiments():
+    assert set(MODELS) - {*scores.ASGAT, *scores.BASELINES} == {"asgat-heat", "asgat-linear"}
+
+
+def row(mean, val, theirs=None, doubtful=None):
+    return {"mean": mean, "std": 0.01, "per_run": [mean], "val_mean": val, "paper": theirs, "paper_std": None,
+            "paper_doubtful": doubtful, "best_published": None}  # fmt: skip
+
+
+def test_tables_show_both_and_the_difference():
+    entry = {"gcn": row(0.853, 0.9, 0.861), "mlp": row(0.7, 0.8, 0.337, "swapped"), "chosen": "gcn"}
+    result = {"quick": False, "about": {"seeds": [0, 1]}, "texas": entry}
+    (table,) = scores.tables(result, "micro-F1")
+    cells = [list(column.cells) for column in table.columns]
+    assert cells[0] == ["gcn ←", "mlp"]
+    assert cells[1] == ["85.3 ± 1.0", "70.0 ± 1.0"]
+    assert cells[2] == ["86.1", "33.7?"]
+    assert cells[3] == ["-0.8", "+36.3"]
+    assert "best published 89.7" in str(table.title)
+    assert "best published" not in str(scores.tables(result, "macro-F1")[0].title)
+
+
+def test_the_figure_has_a_panel_per_data_set():
+    entry = {"gcn": row(0.853, 0.9, 0.861), "mlp": row(0.7, 0.8), "chosen": "gcn"}
+    result = {"quick": True, "about": {"seeds": [0]}, **{name: entry for name in ("texas", "cora", "mine")}}
+    figure = scores.draw(result, "micro-F1")
+    assert [axis.get_title() for axis in figure.axes if axis.get_visible()] == ["Texas", "Cora", "mine"]
+    marks = [[np.asarray(line.get_xdata(), dtype=float) for line in axis.lines] for axis in figure.axes]
+    assert any(np.allclose(x, [86.1, np.nan], equal_nan=True) for x in marks[0] if len(x) == 2), "the paper's marks"
+    assert any(np.allclose(x, 89.7) for x in marks[0]), "the best published"
+    assert not any(np.allclose(x, 89.7) for x in marks[2])
+
+
+def test_small_words():
+    assert percent(None) == "–"
+    assert percent({"mean": 0.8512, "std": 0.0123}) == "85.1 ± 1.2"
+    assert points(0.9, 0.85) == "+5.0"
+    assert points(0.9, None) == "–"
+    assert datasets_of({"quick": True, "about": {}, "cora": {}}) == {"cora": {}}
