@@ -87,7 +87,24 @@ class SparseFeatures:
         """Dropout on the non-zeros alone: the same distribution as on the dense matrix, whose zeros stay zero."""
         if p == 0.0 or not training:
             return self
-        return SparseFeatures(kernels.dropout(self.value, p), *self._pattern)
+        return self.with_value(kernels.dropout(self.value, p))
+
+    def repeated(self, times: int) -> SparseFeatures:
+        """The block-diagonal matrix [times · N, times · F] with this one in every block; O(times · nnz)."""
+
+        def shifted(part: Tensor, by: int) -> Tensor:
+            return (part + by * torch.arange(times, device=part.device).unsqueeze(1)).view(-1)
+
+        entries, (rows, columns) = self.value.numel(), self.shape
+        indptr, indptr_t = (torch.cat([p[:1], shifted(p[1:], entries)]) for p in (self.indptr, self.indptr_t))
+        index, index_t = shifted(self.index, columns), shifted(self.index_t, rows)
+        return SparseFeatures(
+            self.value.repeat(times), indptr, index, indptr_t, index_t, shifted(self.order_t, entries)
+        )
+
+    def with_value(self, value: Tensor) -> SparseFeatures:
+        """Other entries in the same places."""
+        return SparseFeatures(value, *self._pattern)
 
     def matmul(self, dense: Tensor) -> Tensor:
         """The product with [F, C], O(nnz · C)."""

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.kernels.devices import DEVICES, same_for_any_threads
 from torch import Tensor
 
-from asgat.kernels import dropout
+from asgat.kernels import dropout, dropout_runs, plain
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -71,3 +71,40 @@ def test_number_of_threads_does_not_show() -> None:
         return (dropout(x, 0.3),)
 
     same_for_any_threads(compute)
+
+
+# -- several runs at once ---------------------------------------------------------------------------
+
+
+def drawn_alone(x: Tensor, p: Tensor, seed: int) -> tuple[list[Tensor], Tensor]:
+    """What single runs make of x, each with a generator of its own, and the seeds they drew."""
+    outputs, seeds = [], []
+    for run, share in enumerate(p.tolist()):
+        torch.manual_seed(seed + run)
+        seeds.append(torch.randint(2**62, ()))
+        torch.manual_seed(seed + run)
+        outputs.append(dropout(x[run % len(x)], share))
+    return outputs, torch.stack(seeds)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("shared", [False, True])
+def test_runs_have_the_masks_they_have_alone(device: str, dtype: torch.dtype, shared: bool) -> None:
+    p = torch.tensor([0.0, 0.3, 0.9], dtype=torch.float64)
+    x = torch.randn(1 if shared else 3, 50, 41).to(dtype)
+    alone, seeds = drawn_alone(x, p, seed=5)
+    held = x.to(device).requires_grad_()
+    together = dropout_runs(held, p.to(device), seeds.to(device))
+    assert torch.equal(together.detach().cpu(), torch.stack(alone))
+    assert torch.equal(plain.dropout_runs(x, p, seeds), torch.stack(alone))
+    factor = torch.randn(together.shape, dtype=dtype, device=device)
+    (grad,) = torch.autograd.grad((together * factor).sum(), held)
+    ones = dropout_runs(torch.ones_like(together), p.to(device), seeds.to(device))
+    expected = factor * ones
+    torch.testing.assert_close(grad, expected.sum(dim=0, keepdim=True) if shared else expected)
+
+
+def test_runs_with_any_number_of_threads() -> None:
+    x, p, seeds = torch.randn(3, 400_000), torch.full((3,), 0.4).double(), torch.tensor([1, 2**61, 3])
+    same_for_any_threads(lambda: (dropout_runs(x, p, seeds),))

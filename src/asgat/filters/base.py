@@ -28,6 +28,11 @@ class SpectralFilter(nn.Module, ABC):
     def forward(self, frequency: Tensor) -> Tensor:
         """Responses [n, heads] at the frequencies λ [n]."""
 
+    def transformed(self, frequency: Tensor, matrix: Tensor) -> Tensor:
+        """The responses at the frequencies [n], as rows, times a matrix [n, m]: [heads, m]."""
+        response: Tensor = self(frequency)
+        return response.t() @ matrix
+
     @abstractmethod
     def reset_parameters(self) -> None:
         """Draw the parameters anew."""

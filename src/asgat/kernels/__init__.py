@@ -4,10 +4,19 @@ Importing this package loads neither; the first call on a device does, and compi
 """
 
 from asgat.kernels.csr_matmul import csr_matmul
-from asgat.kernels.dropout import dropout
+from asgat.kernels.dropout import dropout, dropout_runs
 from asgat.kernels.gather_sum import gather_sum
 from asgat.kernels.ragged_rows import RaggedRows
 from asgat.kernels.row_softmax import row_softmax
 from asgat.kernels.select import rescore, select_top
 
-__all__ = ["RaggedRows", "csr_matmul", "dropout", "gather_sum", "rescore", "row_softmax", "select_top"]
+__all__ = [
+    "RaggedRows",
+    "csr_matmul",
+    "dropout",
+    "dropout_runs",
+    "gather_sum",
+    "rescore",
+    "row_softmax",
+    "select_top",
+]

@@ -100,6 +100,24 @@ def dropout(x: Tensor, p: float, seed: int) -> Tensor:
     return x * kept / (1.0 - p)
 
 
+def dropout_runs(x: Tensor, p: Tensor, seed: Tensor) -> Tensor:
+    """The mask of the compiled kernels, computed in 64-bit whole numbers."""
+    place = torch.arange(x[0].numel(), device=x.device)
+    low, high = (seed & 0xFFFFFFFF)[:, None], (seed >> 32)[:, None]
+    word = _mix((_mix((place & 0xFFFFFFFF) ^ low) + high + (place >> 32)) & 0xFFFFFFFF)
+    limit = (p * 2.0**32).clamp(max=2.0**32 - 1).long()[:, None]
+    scale = (1.0 / (1.0 - p)).to(x.dtype)[:, None]
+    return (x.reshape(x.size(0), -1) * scale).where(word >= limit, 0).view(p.numel(), *x.shape[1:])
+
+
+def _mix(word: Tensor) -> Tensor:
+    word = word ^ (word >> 16)
+    word = (word * 0x7FEB352D) & 0xFFFFFFFF
+    word = word ^ (word >> 15)
+    word = (word * 0x846CA68B) & 0xFFFFFFFF
+    return word ^ (word >> 16)
+
+
 def row_softmax(score: Tensor) -> Tensor:
     return torch.softmax(score, dim=-1)
 

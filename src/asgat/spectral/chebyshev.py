@@ -105,8 +105,7 @@ class ChebyshevOperator(SpectralOperator):
         """The coefficients c [heads, R + 1], differentiable in the filter; O(S · R) beside the filter itself."""
         points, transform = self._interpolation
         with torch.autocast(self.device.type, enabled=False):  # a handful of numbers that everything hangs on
-            response: Tensor = filter(points)
-            return response.t() @ transform
+            return filter.transformed(points, transform)
 
     def scores(
         self, filter: SpectralFilter, rows: slice | None = None, include_unreachable: bool = False

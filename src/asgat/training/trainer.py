@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -78,12 +79,7 @@ def train(
         metric: ``"micro_f1"`` or ``"roc_auc"``, the validation score.
         progress: called after every epoch.
     """
-    labels = y.cpu().numpy()
-    if not len(split.val):
-        raise AsgatError("The split has no validation nodes; early stopping needs some.")
-    if metric == "roc_auc" and len(np.unique(labels[split.val])) < 2:
-        raise AsgatError("The validation nodes are of one class; roc_auc is not defined on them. Use micro_f1.")
-    hopeless = 0.5 if metric == "roc_auc" else majority_share(labels[split.train], labels[split.val])
+    hopeless = hopeless_score(y.cpu().numpy(), split, metric)
     history: list[Epoch] = []
     best: RunResult | None = None
     diverged: AsgatError | None = None
@@ -92,7 +88,7 @@ def train(
     for attempt in range(config.max_restarts + 1):
         try:
             result = _attempt(build, inputs, y, split, config, seed, attempt, metric, history, progress)
-        except _DivergedError as error:
+        except DivergedError as error:
             diverged = error
             continue
         if best is None or result.val_score > best.val_score:
@@ -106,8 +102,28 @@ def train(
     return RunResult(**figures)
 
 
-class _DivergedError(AsgatError):
-    pass
+def hopeless_score(labels: npt.NDArray[np.int64], split: Split, metric: str) -> float:
+    """The validation score of a model that learned nothing; refuses splits on which there is no such score."""
+    if not len(split.val):
+        raise AsgatError("The split has no validation nodes; early stopping needs some.")
+    if metric == "roc_auc" and len(np.unique(labels[split.val])) < 2:
+        raise AsgatError("The validation nodes are of one class; roc_auc is not defined on them. Use micro_f1.")
+    return 0.5 if metric == "roc_auc" else majority_share(labels[split.train], labels[split.val])
+
+
+def seed_of(seed: int, attempt: int) -> int:
+    """The seed of an attempt, far from those of other runs."""
+    return seed + 1_000_003 * attempt
+
+
+class DivergedError(AsgatError):
+    """A loss is no number any more."""
+
+    def __init__(self, epoch: int, train_loss: float, val_loss: float, lr: float) -> None:
+        super().__init__(
+            f"Training diverged at epoch {epoch}: the loss is {train_loss}, on validation {val_loss}. "
+            f"Set a lower learning rate (lr is {lr:g}) or check the features for huge values."
+        )
 
 
 def _attempt(
@@ -122,7 +138,7 @@ def _attempt(
     history: list[Epoch],
     progress: Progress | None,
 ) -> RunResult:
-    attempt_seed = seed + 1_000_003 * attempt
+    attempt_seed = seed_of(seed, attempt)
     torch.manual_seed(attempt_seed)
     model = build().to(y.device)
     step = Step(model, inputs, y, split, config, metric)
@@ -137,10 +153,7 @@ def _attempt(
         for position, (train_loss, val_loss, val_score) in enumerate(epochs.run(config.epochs - epoch)):
             epoch += 1
             if not math.isfinite(train_loss + val_loss):
-                raise _DivergedError(
-                    f"Training diverged at epoch {epoch}: the loss is {train_loss}, on validation {val_loss}. "
-                    f"Set a lower learning rate (lr is {config.lr:g}) or check the features for huge values."
-                )
+                raise DivergedError(epoch, train_loss, val_loss, config.lr)
             figures = Epoch(attempt, epoch, train_loss, val_loss, val_score)
             history.append(figures)
             if progress:
@@ -166,7 +179,11 @@ def _attempt(
 @torch.no_grad()
 def evaluate(model: nn.Module, inputs: tuple[Any, ...], y: Tensor, split: Split, metric: str) -> dict[str, Any]:
     """A trained model's figures: validation loss and score, and the scores on the test nodes."""
-    logits = model.eval()(*inputs)
+    return judge(model.eval()(*inputs), y, split, metric)
+
+
+def judge(logits: Tensor, y: Tensor, split: Split, metric: str) -> dict[str, Any]:
+    """The figures of a trained model that gives these logits, as :func:`evaluate` has them."""
     val, test = (torch.from_numpy(part).to(y.device) for part in (split.val, split.test))
     truth, prediction = y[test].cpu().numpy(), logits[test].argmax(-1).cpu().numpy()
     return {

@@ -28,6 +28,21 @@ def dropout(x: Tensor, p: float, seed: int) -> Tensor:
     return out
 
 
+def dropout_runs(x: Tensor, p: Tensor, seed: Tensor) -> Tensor:
+    out = torch.empty(p.numel(), *x.shape[1:], dtype=x.dtype)
+    scale, limit = view((1.0 / (1.0 - p)).to(x.dtype)), view((p * 2.0**32).clamp(max=2.0**32 - 1)).astype(np.uint32)
+    words = view(seed)
+    low, high = (words & 0xFFFFFFFF).astype(np.uint32), (words >> 32).astype(np.uint32)
+    arguments = view(x).reshape(len(x), -1), out.view(p.numel(), -1).numpy(), scale, limit, low, high
+    threads = num_threads(8 * out.numel())
+    if threads == 1:
+        _drop_runs_serial(*arguments)
+    else:
+        with use_threads(threads):
+            _drop_runs(*arguments, threads)
+    return out
+
+
 @compiled(FUSED)
 def _mix(word: Any) -> Any:
     """A 32-bit hash in which every bit of the input moves about half of the output's. Numba computes with whole
@@ -53,3 +68,26 @@ def _drop_blocks(x: Array, out: Array, scale: Any, limit: Any, low: Any, high: A
     size = x.shape[0]
     for block in prange(blocks):
         _drop(x, out, scale, limit, low, high, size * block // blocks, size * (block + 1) // blocks)
+
+
+@compiled(FUSED)
+def _drop_run(
+    x: Array, out: Array, scale: Array, limit: Array, low: Array, high: Array, run: int, blocks: int, block: int
+) -> None:
+    """One block of one run; a single row of x is every run's."""
+    size, row = x.shape[1], run % x.shape[0]
+    begin, end = size * block // blocks, size * (block + 1) // blocks
+    _drop(x[row], out[run], scale[run], limit[run], low[run], high[run], begin, end)
+
+
+@compiled(FUSED)
+def _drop_runs_serial(x: Array, out: Array, scale: Array, limit: Array, low: Array, high: Array) -> None:
+    for run in range(out.shape[0]):
+        _drop_run(x, out, scale, limit, low, high, run, 1, 0)
+
+
+@compiled(FUSED, parallel=True)
+def _drop_runs(x: Array, out: Array, scale: Array, limit: Array, low: Array, high: Array, blocks: int) -> None:
+    runs = out.shape[0]
+    for task in prange(runs * blocks):
+        _drop_run(x, out, scale, limit, low, high, task // blocks, blocks, task % blocks)

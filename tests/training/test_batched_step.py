@@ -1,0 +1,94 @@
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from tests.training.small import jobs, problem
+
+from asgat.data.dataset import Split
+from asgat.training.batched_step import BatchedStep, EagerBatch, Job
+from asgat.training.step import Step
+
+
+def make_step(chosen, model="asgat-plus", metric="micro_f1"):
+    build, inputs, y = problem(model, chosen[0].config)
+    states, streams = [], []
+    for job in chosen:
+        torch.manual_seed(job.seed)
+        states.append(build(job.config).state_dict())
+        streams.append(torch.Generator().set_state(torch.get_rng_state()))
+    state = {name: torch.stack([own[name] for own in states]).requires_grad_() for name in states[0]}
+    return BatchedStep(build(chosen[0].config), state, streams, inputs, y, chosen, metric)
+
+
+def single_figures(job, model="asgat-plus", metric="micro_f1", epochs=3):
+    build, inputs, y = problem(model, job.config)
+    torch.manual_seed(job.seed)
+    step = Step(build(job.config), inputs, y, job.split, job.config, metric)
+    return [step().tolist() for _ in range(epochs)]
+
+
+@pytest.mark.parametrize("metric", ["micro_f1", "roc_auc"])
+@pytest.mark.parametrize("balanced", [False, True])
+def test_epochs_are_those_of_single_steps(metric, balanced):
+    chosen = jobs("asgat-plus", [{}, {"dropout": 0.0}, {"weight_decay": 0.1}], balanced=balanced)
+    epochs = EagerBatch(make_step(chosen, metric=metric))
+    together = [epochs.run(9)[0] for _ in range(3)]
+    for run, job in enumerate(chosen):
+        alone = single_figures(job, metric=metric)
+        assert [figures[run] for figures in together] == [pytest.approx(row, abs=1e-12) for row in alone]
+
+
+def test_parts_of_different_sizes():
+    first, second = jobs("asgat-plus", [{}, {}])
+    shorter = Split(first.split.train[:5], second.split.val[:3], second.split.test)
+    chosen = [first, Job(shorter, second.seed, second.config)]
+    (figures,) = EagerBatch(make_step(chosen)).run(1)
+    for run, job in enumerate(chosen):
+        assert figures[run] == pytest.approx(single_figures(job, epochs=1)[0], abs=1e-12)
+
+
+def test_a_selection_goes_on_where_it_was():
+    chosen = jobs("asgat-plus", [{}, {}, {"lr": 0.05}])
+    whole, part = make_step(chosen), make_step(chosen)
+    EagerBatch(whole).run(1)
+    EagerBatch(part).run(1)
+    part = part.select([0, 2])
+    (expected,), (figures,) = EagerBatch(whole).run(1), EagerBatch(part).run(1)
+    assert figures == [expected[0], expected[2]]
+    for name, value in part.model.state.items():
+        assert torch.equal(value, whole.model.state[name][[0, 2]])
+
+
+def test_without_dropout_nothing_is_drawn():
+    step = make_step(jobs("asgat-plus", [{}, {}], dropout=0.0))
+    before = [stream.get_state() for stream in step.streams]
+    assert step.draw(4) is None
+    assert all(torch.equal(a, b.get_state()) for a, b in zip(before, step.streams, strict=True))
+
+
+def test_draws_are_those_of_calls_one_after_the_other():
+    step = make_step(jobs("asgat-plus", [{}, {"dropout": 0.0}]))
+    (generator, _) = (torch.Generator().set_state(stream.get_state()) for stream in step.streams)
+    drawn = step.draw(3)
+    expected = [int(torch.randint(2**62, (), generator=generator)) for _ in range(3 * step.model.dropouts)]
+    assert drawn[:, :, 0].flatten().tolist() == expected
+
+
+def test_weights_are_copies_of_the_rows_asked_for():
+    epochs = EagerBatch(make_step(jobs("asgat-plus", [{}, {}, {}])))
+    epochs.run(1)
+    weights = epochs.weights([2, 0], [0, 0])
+    for name, value in epochs.step.model.state.items():
+        assert torch.equal(weights[name], value.detach()[[2, 0]])
+        assert weights[name].data_ptr() != value.data_ptr()
+
+
+def test_the_loss_is_the_cross_entropy_of_the_training_nodes():
+    (job,) = jobs("asgat-plus", [{"dropout": 0.0}])
+    step = make_step([job])
+    with torch.no_grad():
+        logits = step.model()[0]
+    nodes = job.split.train
+    expected = F.cross_entropy(logits[nodes], step.y[nodes]).item()
+    assert EagerBatch(step).run(1)[0][0][0] == pytest.approx(expected, abs=1e-12)
+    assert np.isfinite(expected)
