@@ -99,9 +99,11 @@ def prepare(
         mask = np.zeros(own.num_nodes, dtype=bool)
         mask[own.chosen] = True
     if mask is not None:
-        split = split_of_mask(as_mask(mask, own.num_nodes), codes, seed)
-        if val_mask is not None:
-            split = _with_validation(as_mask(mask, own.num_nodes), as_mask(val_mask, own.num_nodes), codes)
+        inside = as_mask(mask, own.num_nodes)
+        if val_mask is None:
+            split = split_of_mask(inside, codes, seed)
+        else:
+            split = _with_validation(inside, as_mask(val_mask, own.num_nodes), codes)
     elif own.split is not None:
         split = read_split(own.split, codes, seed, notes)
     elif test:

@@ -81,6 +81,11 @@ class OwnGraph:
         other.__dict__["graph"] = self.graph  # the same, made once
         return other
 
+    def __repr__(self) -> str:
+        chosen = "" if self.chosen is None else f", chosen={len(self)}"
+        size = f"nodes={self.num_nodes}, edges={self.edges.shape[1]}, features={len(self.features)}"
+        return f"OwnGraph({self.name!r}, {size}{chosen})"
+
 
 def as_own_graph(graph: Any, x: Any = None) -> OwnGraph:
     """Any graph this package knows as an :class:`OwnGraph`.

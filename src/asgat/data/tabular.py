@@ -49,7 +49,8 @@ def read_graph(
         node_table = inner
     else:
         raise AsgatError(f"{edges} holds edges only; name the file of the nodes as well (--nodes).")
-    if id is None and _ends(nodes or edges, ".npz") and not any(name in node_table.columns for name in IDS):
+    numbered = id in (None, "id") and not any(name in node_table.columns for name in IDS)
+    if numbered and _ends(nodes or edges, ".npz"):
         numbers = Column.of_array("id", np.arange(len(node_table)))
         node_table = Table({"id": numbers, **node_table.columns}, node_table.source, node_table.notes)
     absent = [name for name in optional if name == "label" and label not in node_table.columns]

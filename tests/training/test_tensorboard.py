@@ -1,0 +1,52 @@
+"""What TensorBoard is told."""
+
+import sys
+
+import pytest
+
+from asgat.errors import AsgatError
+from asgat.training.tensorboard import TensorBoardLog
+from asgat.training.trainer import Epoch
+
+
+def test_without_a_folder_nothing_is_done():
+    told: list[int] = []
+    with TensorBoardLog(None) as log:
+        progress = log.beside(lambda run, epoch: told.append(run))
+        progress(0, Epoch(0, 1, 1.0, 1.0, 0.5))
+    assert told == [0]
+    assert log.writers == {}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+def test_every_epoch_is_written(tmp_path):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    told: list[tuple[int, int]] = []
+    with TensorBoardLog(tmp_path) as log:
+        both = log.beside(lambda run, epoch: told.append((run, epoch.epoch)))
+        for run in (0, 3):
+            for step in (1, 2, 3):
+                both(run, Epoch(0, step, 1.0 / step, 2.0 / step, step / 4))
+    assert told == [(0, 1), (0, 2), (0, 3), (3, 1), (3, 2), (3, 3)]
+    for run in (0, 3):
+        events = EventAccumulator(str(tmp_path / f"run-{run}"))
+        events.Reload()
+        scores = events.Scalars("attempt-0/val_score")
+        assert [(event.step, event.value) for event in scores] == [(1, 0.25), (2, 0.5), (3, 0.75)]
+        assert events.Scalars("attempt-0/train_loss")[0].value == 1.0
+
+
+def test_a_missing_extra_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(AsgatError, match=r"pip install 'asgat\[tensorboard\]'"):
+        TensorBoardLog(tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+def test_a_folder_that_cannot_be_written_is_told(tmp_path):
+    pytest.importorskip("tensorboard")
+    (tmp_path / "file").touch()
+    with pytest.raises(AsgatError, match="cannot be written"), TensorBoardLog(tmp_path / "file") as log:
+        log(0, Epoch(0, 1, 1.0, 1.0, 0.5))
