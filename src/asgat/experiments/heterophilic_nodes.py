@@ -100,7 +100,7 @@ def tables(result: Result) -> list[Table]:
         table = Table(title=f"{title(dataset)}: accuracy in percent by β_v, and test nodes", box=SIMPLE_HEAD)
         table.add_column("model", no_wrap=True)
         for edge, count in zip(EDGES, rows[0]["test_nodes"], strict=True):
-            table.add_column(f"≤ {edge:.1f} ({count:.0f})", justify="right")
+            table.add_column(f"≤ {edge:.1f}\n({count:.0f})", justify="right")
         for row in rows:
             cells = ["–" if mean is None else f"{100 * mean:.1f}" for mean in row["mean"]]
             table.add_row(row["model"], *cells)
@@ -138,7 +138,9 @@ def draw(result: Result) -> dict[str, Any]:
             else:
                 i = others.index(model)
                 colour, mark = COLOURS[(i + 3) % len(COLOURS)], MARKERS[(i + i // len(MARKERS)) % len(MARKERS)]
-                axis.plot(place, heights, color=colour, marker=mark, mfc="white", lw=0.9, ms=5, alpha=0.85, label=model)
+                dashes = "--" if i >= len(COLOURS) else "-"
+                style = {"color": colour, "marker": mark, "mfc": "white", "ls": dashes}
+                axis.plot(place, heights, lw=0.9, ms=5, alpha=0.85, label=model, **style)
         counts = [f"≤ {e:.1f}\n{n:.0f} nodes" for e, n in zip(EDGES, rows[0]["test_nodes"], strict=True)]
         axis.set_xticks(np.arange(len(EDGES)), counts)
         axis.set(
@@ -149,9 +151,8 @@ def draw(result: Result) -> dict[str, Any]:
         plain(axis)
     axes[0].set_ylabel("accuracy on test nodes, in percent")
     axes[-1].legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)
-    figure.suptitle(
-        "Heterophilic nodes of homophilic graphs; filled marks: ASGAT ± standard deviation, open: baselines"
-    )
+    words = "Heterophilic nodes of homophilic graphs"
+    figure.suptitle(f"{words}\nfilled marks: ASGAT ± standard deviation, open: baselines", fontsize=10)
     return {"heterophilic-nodes": figure}
 
 
