@@ -77,6 +77,15 @@ class SpectralOperator(ABC):
         rows = score.shape[:-1]
         return Certificate(score.new_zeros(rows), torch.ones(rows, dtype=torch.bool, device=score.device))
 
+    @property
+    def num_inputs(self) -> int:
+        """Rows of features a layer on this operator is given: one per node, its own nodes first."""
+        return self.num_nodes
+
+    def exchange(self, x: Tensor) -> Tensor:
+        """The rows that the nodes of :meth:`top` count, from a layer's rows: these themselves, where all are held."""
+        return x
+
     def dense(self, filter: SpectralFilter) -> Tensor:
         """All scores [heads, N, N]. Costly: N² numbers per head; meant for tests and small graphs."""
         index, score = self.scores(filter, include_unreachable=True)

@@ -134,6 +134,15 @@ class CandidateTable:
             exact=self.exact and other.exact,
         )
 
+    def take(self, rows: Tensor) -> CandidateTable:
+        """The given rows as a table of their own; O(their entries)."""
+        rows = rows.to(self.device)
+        size = self.indptr.diff()[rows]
+        indptr = torch.cat([size.new_zeros(1), size.cumsum(0)])
+        entry, _ = self._entries(rows, indptr[:-1])
+        taken = {name: getattr(self, name)[rows] for name in ("above", "below", "complete")}
+        return CandidateTable(indptr, self.index[entry], self.value[entry], **taken, exact=self.exact)
+
     def _entries(self, rows: Tensor, start: Tensor) -> tuple[Tensor, Tensor]:
         """Positions of all entries of some rows, and where they go if row j is moved to ``start[j]``."""
         size = self.indptr.diff()[rows]
@@ -161,14 +170,21 @@ def _span(rows: Tensor) -> str:
 
 @dataclass(frozen=True, eq=False)
 class SparseRows:
-    """X as plain arrays: indices ascending and all different inside a row, no stored zeros."""
+    """X as plain arrays: indices ascending and all different inside a row, no stored zeros.
+
+    With ``records`` (what the truncated builder reads of a node, computed before) the arrays are maps of files, private
+    to the process: parts of them may be put in another order in place, and what is not touched is never read.
+    """
 
     indptr: npt.NDArray[np.int64]
     indices: npt.NDArray[np.int32]
     data: npt.NDArray[np.float64]
+    records: npt.NDArray[Any] | None = None
 
     @classmethod
     def of(cls, shifted: Any) -> SparseRows:
+        if isinstance(shifted, SparseRows):
+            return shifted
         if shifted.ndim != 2 or shifted.shape[0] != shifted.shape[1]:
             raise AsgatError(f"X must be square, not {shifted.shape}.")
         matrix = sp.csr_array(shifted)

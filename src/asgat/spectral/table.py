@@ -77,7 +77,7 @@ class TableOperator(ChebyshevOperator):
         self.table = table.to(self.device)
         self._rows, self._index = RaggedRows(self.table.indptr), self.table.index.long()
         self._selected: WeakKeyDictionary[SpectralFilter, _Selection] = WeakKeyDictionary()
-        self._magnitude = _largest_magnitudes(self.table) if table.exact else None
+        self._magnitude: Tensor | None = None
 
     def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Self:
         device, dtype = torch.device(device or self.device), dtype or self.dtype
@@ -136,7 +136,9 @@ class TableOperator(ChebyshevOperator):
         """
         coefficients = self.coefficients(filter).detach()
         table = self.table
-        if self._magnitude is not None:
+        if table.exact:
+            if self._magnitude is None:
+                self._magnitude = _largest_magnitudes(table)
             worst = score.amin(dim=-1)
             return certify(
                 coefficients,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -76,7 +77,7 @@ def build_truncated(
     candidates = min(candidates, keep)
     kernel = compiled(_neighbourhoods, HELPERS)
     indices, data = _largest_first(matrix, FANOUT)
-    record = _records(matrix)
+    record = node_records(matrix) if matrix.records is None else matrix.records
     per_row = candidates * (order + 1) * 8
     size = max(1, min(4096, _BYTES_PER_TASK // per_row))
     tasks = [chosen[start : start + size] for start in range(0, len(chosen), size)]
@@ -114,7 +115,9 @@ def _largest_first(matrix: SparseRows, fanout: int) -> tuple[Array, Array]:
     long_rows = np.flatnonzero(np.diff(matrix.indptr) > fanout)
     if not len(long_rows):
         return matrix.indices, matrix.data
-    indices, data = matrix.indices.copy(), matrix.data.copy()
+    indices, data = matrix.indices, matrix.data
+    if matrix.records is None:
+        indices, data = indices.copy(), data.copy()
     for v in long_rows:
         entries = slice(matrix.indptr[v], matrix.indptr[v + 1])
         order = np.argsort(-np.abs(data[entries]), kind="stable")
@@ -122,19 +125,33 @@ def _largest_first(matrix: SparseRows, fanout: int) -> tuple[Array, Array]:
     return indices, data
 
 
-def _records(matrix: SparseRows) -> Array:
-    """What is read of a node, in one place: its row, and sums over its neighbours that tell what lies behind it."""
+def node_records(matrix: SparseRows, entries_at_once: int = 1 << 22) -> Array:
+    """What is read of a node, in one place: its row, and sums over its neighbours that tell what lies behind it.
+
+    O(E) time; beside the result some 40 bytes per entry of the rows that are looked at at once.
+    """
     n = matrix.num_nodes
-    row = np.repeat(np.arange(n, dtype=np.int32), np.diff(matrix.indptr))
-    own = row == matrix.indices
-    square = np.where(own, 0.0, matrix.data**2)
     record = np.zeros(n, dtype=RECORD)
     record["start"], record["degree"] = matrix.indptr[:-1], np.diff(matrix.indptr)
-    record["diagonal"][row[own]] = matrix.data[own]
-    record["square"] = np.bincount(row, square, minlength=n)
-    record["middle"] = np.bincount(row, square * record["diagonal"][matrix.indices], minlength=n)
-    square *= record["square"][matrix.indices] - square
-    record["onward"] = np.bincount(row, square, minlength=n)
+    last_row = np.searchsorted(matrix.indptr, np.arange(0, int(matrix.indptr[-1]), entries_at_once)[1:])
+    blocks = list(pairwise(np.unique(np.concatenate([[0], last_row, [n]]))))
+
+    def rows_of(first: Any, last: Any) -> tuple[slice, Array, Array, Array]:
+        entries = slice(matrix.indptr[first], matrix.indptr[last])
+        row = np.repeat(np.arange(last - first, dtype=np.int32), record["degree"][first:last])
+        own = row + first == matrix.indices[entries]
+        return entries, row, own, np.where(own, 0.0, matrix.data[entries] ** 2)
+
+    for first, last in blocks:
+        entries, row, own, square = rows_of(first, last)
+        record["diagonal"][first + row[own]] = matrix.data[entries][own]
+        record["square"][first:last] = np.bincount(row, square, minlength=last - first)
+    for first, last in blocks:
+        entries, row, _, square = rows_of(first, last)
+        near = record[matrix.indices[entries]]
+        record["middle"][first:last] = np.bincount(row, square * near["diagonal"], minlength=last - first)
+        square *= near["square"] - square
+        record["onward"][first:last] = np.bincount(row, square, minlength=last - first)
     return record
 
 
