@@ -1,3 +1,5 @@
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 import torch
@@ -5,7 +7,7 @@ import torch.nn.functional as F
 from tests.training.small import jobs, problem
 
 from asgat.data.dataset import Split
-from asgat.training.batched_step import BatchedStep, EagerBatch, Job
+from asgat.training.batched_step import BatchedStep, CapturedBatch, EagerBatch, Job
 from asgat.training.step import Step
 
 
@@ -92,3 +94,50 @@ def test_the_loss_is_the_cross_entropy_of_the_training_nodes():
     expected = F.cross_entropy(logits[nodes], step.y[nodes]).item()
     assert EagerBatch(step).run(1)[0][0][0] == pytest.approx(expected, abs=1e-12)
     assert np.isfinite(expected)
+
+
+class Replayed(CapturedBatch):
+    """Records nothing: a replay runs the epoch again, which is what CUDA does with what it recorded."""
+
+    def __init__(self, step):
+        super().__init__(step)
+        self.graph.replay = lambda: self._epoch(any(job.config.dropout for job in step.jobs))
+
+
+@pytest.fixture
+def no_cuda(monkeypatch):
+    class Anything:
+        def __init__(self, *_):
+            pass
+
+        def wait_stream(self, _):
+            pass
+
+    @contextmanager
+    def entered(_):
+        yield
+
+    for name, stand_in in {
+        "Stream": Anything,
+        "current_stream": Anything,
+        "stream": entered,
+        "CUDAGraph": Anything,
+        "graph": entered,
+    }.items():
+        monkeypatch.setattr(torch.cuda, name, stand_in)
+
+
+@pytest.mark.parametrize("shared", [{}, {"dropout": 0.0}], ids=str)
+def test_chunks_are_epochs_one_after_the_other(no_cuda, shared):
+    chosen = jobs("asgat-plus", [{}, {}, {}], **shared)
+    eager, captured = EagerBatch(make_step(chosen)), Replayed(make_step(chosen))
+    for limit, count in [(40, 16), (3, 3)]:
+        after = []
+        expected = []
+        for _ in range(count):
+            expected += eager.run(1)
+            after.append(eager.weights([0, 1, 2], [0, 0, 0]))
+        assert captured.run(limit) == expected
+        weights = captured.weights([2, 0], [1, count - 1])
+        for name, value in weights.items():
+            assert torch.equal(value, torch.stack([after[1][name][2], after[count - 1][name][0]]))

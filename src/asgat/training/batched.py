@@ -73,21 +73,21 @@ def run_batched(
         return spec.make(config, dataset.num_features, dataset.num_classes, dataset.num_nodes)
 
     several = len(dataset.splits) > 1
-    places = list(product(configs, runs))
-    jobs = [Job(splits[i], seed if several else seed + i, config) for config, i in places]
+    places = list(product(range(len(configs)), runs))
+    jobs = [Job(splits[i], seed if several else seed + i, configs[number]) for number, i in places]
     at_once = runs_at_once(dataset, configs[0], device)
-    rows: dict[TrainConfig, list[dict[str, Any]]] = {config: [] for config in configs}
+    rows: list[list[dict[str, Any]]] = [[] for _ in configs]
     for place, outcome in _train(build, inputs, y, jobs, dataset.metric, at_once, progress):
-        config, i = places[place]
+        number, i = places[place]
         if isinstance(outcome, DivergedError):
             if len(configs) == 1:
                 raise outcome
             continue
         row = {"run": i, **{k: v for k, v in vars(outcome).items() if k not in ("history", "state")}}
-        row.update(certified_figures(spec, config, dataset, inputs, y, splits[i], outcome.state))
+        row.update(certified_figures(spec, configs[number], dataset, inputs, y, splits[i], outcome.state))
         row["fallback"] = fallback_figures(inputs)
         row["peak_memory_mb"] = peak_memory_mb(device)
-        rows[config].append(row)
+        rows[number].append(row)
     settings = {
         "dataset": dataset.name,
         "model": model,
@@ -95,7 +95,10 @@ def run_batched(
         "seed": seed,
         "runs": list(runs),
     }
-    return [summarise({**settings, "config": config.to_dict()}, dataset, rows[config]) for config in configs]
+    return [
+        summarise({**settings, "config": config.to_dict()}, dataset, own)
+        for config, own in zip(configs, rows, strict=True)
+    ]
 
 
 def train_batched(
@@ -300,6 +303,7 @@ def _attempt(
         # A smaller batch is recorded anew on CUDA, which has to be worth it.
         if left and len(left) <= len(running) * (0.5 if captured else 0.9):
             step = step.select(left)
+            del epochs  # its memory first, then that of the next
             epochs = CapturedBatch(step) if captured else EagerBatch(step)
             running = [running[row] for row in left]
     del epochs
