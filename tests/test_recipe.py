@@ -7,7 +7,7 @@ from asgat.config import ASGATConfig, TrainConfig
 from asgat.data import dataset_names
 from asgat.errors import AsgatError
 from asgat.nn.registry import MODELS, make_config
-from asgat.recipe import check_recipe, default_model, load_config, read_recipe
+from asgat.recipe import check_recipe, default_model, load_config, read_recipe, read_recipe_file
 
 RECIPES = sorted(file.name for file in (files("asgat") / "recipes").iterdir() if file.name.endswith(".toml"))
 
@@ -140,3 +140,27 @@ def test_changes_are_checked_as_well():
         load_config("csbm", "asgat-cheb", {"k": 0})
     with pytest.raises(AsgatError, match="Unknown model 'asgat'"):
         load_config("csbm", "asgat")
+
+
+def test_a_file_of_one_s_own_stands_in_for_the_recipe(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('model = "gcn"\n[all]\nlr = 0.25\n[gcn]\nhidden = 7\n[gcn.found]\nseed = 1\n')
+    assert default_model("texas", path) == "gcn"
+    config = load_config("texas", "gcn", {"dropout": 0.25}, path)
+    assert (config.lr, config.hidden, config.dropout) == (0.25, 7, 0.25)
+    assert config.weight_decay == make_config("gcn").weight_decay, "nothing of the data set's own recipe"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("lr = 1", "unknown entry 'lr'"),
+        ("[gcn]\nheads = 2", "gcn has no setting 'heads'"),
+        ("[gcn", "cannot be read as"),
+    ],
+)
+def test_a_file_that_is_no_recipe_is_told_with_its_name(text, words, tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    with pytest.raises(AsgatError, match=f"mine.toml.*{words}"):
+        read_recipe_file(path)

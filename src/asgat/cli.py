@@ -30,8 +30,13 @@ from asgat.cli_options import (
     parse_settings,
     write_json,
 )
+from asgat.convert_cli import convert
+from asgat.distributed_cli import Distributed, begin_rank, train_in_parts
 from asgat.errors import AsgatError
+from asgat.explain_cli import explain, report
 from asgat.experiments.cli import reproduce
+from asgat.graph_cli import TensorBoard, fit, predict
+from asgat.tuning.cli import tune
 
 app = typer.Typer(
     name="asgat",
@@ -42,7 +47,13 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.add_typer(bench, name="bench")
+app.command(epilog="Example: asgat convert edges.csv web --features x.npy --labels y.npy --order rcm")(convert)
+app.command(epilog="Example: asgat explain runs/csbm-asgat-cheb-seed0 --node 17 --json explained.json")(explain)
+app.command(epilog="Example: asgat report runs/csbm-asgat-cheb-seed0")(report)
+app.command(epilog="Example: asgat fit --edges edges.csv --nodes nodes.csv --label kind --out runs/mine")(fit)
+app.command(epilog="Example: asgat predict runs/mine --edges edges.csv --nodes nodes.csv -o predictions.csv")(predict)
 app.command(epilog="Examples:  asgat reproduce micro --quick  ·  asgat reproduce frequency --device cuda")(reproduce)
+app.command(epilog="Example: asgat tune texas --model asgat-plus --trials 100 --set root=true")(tune)
 
 
 def main() -> None:
@@ -129,32 +140,49 @@ def models(
     "asgat train cora --model gcn --json result.json"
 )
 def train(
-    dataset: Annotated[str, typer.Argument(help="A name from `asgat datasets`.")] = "csbm",
+    dataset: Annotated[
+        str, typer.Argument(help="A name from `asgat datasets`, or a folder that `asgat convert` wrote.")
+    ] = "csbm",
     model: Annotated[str | None, typer.Option(help="A name from `asgat models`; the recipe's by default.")] = None,
     splits: Runs = "0-9",
     seed: Seed = 0,
     set_: Settings = None,
+    recipe: Annotated[
+        Path | None, typer.Option(help="A recipe file, as `asgat tune` writes it, in place of the data set's own.")
+    ] = None,
     protocol: Protocol = None,
     device: Device = "cpu",
     out: Annotated[
         Path | None, typer.Option(help="Run directory; runs/DATASET-MODEL-seedN by default. Its runs are kept.")
     ] = None,
     fresh: Fresh = False,
+    distributed: Distributed = False,
+    tensorboard: TensorBoard = None,
     data_dir: DataDir = None,
     json: Json = None,
 ) -> None:
     """Train a model on the runs of a data set and print mean and spread of its test scores."""
     from asgat.data import get_info, load_dataset
+    from asgat.data.on_disk import open_if_folder
     from asgat.recipe import default_model
 
-    get_info(dataset)  # a misspelt name is told before anything else is done
-    job = Job(splits, seed, set_ or [], device, fresh)
+    farewell = begin_rank() if distributed else None
+    stored = open_if_folder(dataset)
+    if stored is not None:
+        dataset = stored.name
+    else:
+        get_info(dataset)  # a misspelt name is told before anything else is done
+    job = Job(splits, seed, set_ or [], device, fresh, recipe=recipe)
     check_writable(json)
-    name = model or default_model(dataset)
-    job.config(dataset, name)
-    data = load_dataset(dataset, protocol, data_dir)
+    name = model or default_model(dataset, recipe)
+    config = job.config(dataset, name)
     out = out or Path("runs") / job.folder(dataset, name)
-    result = job.run(data, name, out)
+    if farewell is not None:
+        whole = stored or load_dataset(dataset, protocol, data_dir)
+        train_in_parts(farewell, whole, name, config, job, out, tensorboard, json)
+        return
+    data = stored.to_dataset() if stored else load_dataset(dataset, protocol, data_dir)
+    result = job.run(data, name, out, tensorboard)
     console.print(result_table([result]))
     report_files(out, data)
     write_json(json, result)
@@ -384,10 +412,17 @@ class Job:
     """What `train` and `compare` are told, checked before anything is read or written."""
 
     def __init__(
-        self, splits: str, seed: int, settings: list[str], device: str, fresh: bool, models: list[str] | None = None
+        self,
+        splits: str,
+        seed: int,
+        settings: list[str],
+        device: str,
+        fresh: bool,
+        models: list[str] | None = None,
+        recipe: Path | None = None,
     ) -> None:
         self.device, self.runs, self.models = check_device(device), parse_runs(splits), models or []
-        self.seed, self.settings, self.fresh = seed, settings, fresh
+        self.seed, self.settings, self.fresh, self.recipe = seed, settings, fresh, recipe
         self.part = "" if self.runs == list(range(10)) else f"-runs{splits.replace(' ', '')}"
 
     def folder(self, dataset: str, model: str) -> str:
@@ -401,19 +436,19 @@ class Job:
         config = model_spec(model).config
         foreign = {key for name in self.models for key in set(model_spec(name).config.keys()) - set(config.keys())}
         mine = [pair for pair in self.settings if pair.partition("=")[0].strip() not in foreign]
-        return load_config(dataset, model, parse_settings(mine, config))
+        return load_config(dataset, model, parse_settings(mine, config), self.recipe)
 
-    def run(self, data: Any, model: str, out: Path) -> dict[str, Any]:
+    def run(self, data: Any, model: str, out: Path, tensorboard: Path | None = None) -> dict[str, Any]:
         from asgat.training.runner import run
+        from asgat.training.tensorboard import TensorBoardLog
 
         config = self.config(data.name, model)
         what = f"[bold]{model}[/] on [bold]{data.name}[/] ({data.protocol} splits), {data.graph}"
         console.print(what, highlight=False)
         try:
-            with RunProgress(self.runs, config.epochs) as progress:
-                return run(
-                    data, model, config, self.runs, self.seed, self.device, out, self.fresh, progress, progress.building
-                )
+            with RunProgress(self.runs, config.epochs) as progress, TensorBoardLog(tensorboard) as log:
+                watch, building = log.beside(progress), progress.building
+                return run(data, model, config, self.runs, self.seed, self.device, out, self.fresh, watch, building)
         except KeyboardInterrupt:  # Typer would end in silence
             errors.print("Interrupted. Finished runs are kept; the same command goes on from there.")
             raise typer.Exit(130) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from asgat.config import TrainConfig
@@ -46,13 +47,26 @@ def check_recipe(recipe: dict[str, Any], name: str) -> None:
             raise AsgatError(f"Recipe {name}, {model}: {error}") from None
 
 
-def default_model(dataset: str) -> str:
-    return str(read_recipe(dataset).get("model", "asgat-cheb"))
+def read_recipe_file(path: Path) -> dict[str, Any]:
+    """A recipe from a file of one's own, every key of it checked."""
+    try:
+        recipe = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise AsgatError(f"{path} cannot be read as a recipe: {error}.") from None
+    check_recipe(recipe, str(path))
+    return recipe
 
 
-def load_config(dataset: str, model: str, changes: dict[str, Any] | None = None) -> TrainConfig:
-    """A model's settings for a data set: its defaults, the recipe's, then the given changes."""
-    return _config(read_recipe(dataset), model, changes or {})
+def default_model(dataset: str, file: Path | None = None) -> str:
+    recipe = read_recipe_file(file) if file else read_recipe(dataset)
+    return str(recipe.get("model", "asgat-cheb"))
+
+
+def load_config(
+    dataset: str, model: str, changes: dict[str, Any] | None = None, file: Path | None = None
+) -> TrainConfig:
+    """A model's settings for a data set: its defaults, the recipe's, or a recipe file's, then the given changes."""
+    return _config(read_recipe_file(file) if file else read_recipe(dataset), model, changes or {})
 
 
 def _config(recipe: dict[str, Any], model: str, changes: dict[str, Any]) -> TrainConfig:

@@ -20,7 +20,7 @@ from asgat.errors import AsgatError
 from asgat.memory import keep_freed_memory
 from asgat.nn.asgat import ASGAT, with_adjacency
 from asgat.nn.registry import ModelSpec, model_spec
-from asgat.sparse_features import features_tensor
+from asgat.sparse_features import SparseFeatures, features_tensor
 from asgat.spectral import TableOperator
 from asgat.spectral.arma import RationalForm
 from asgat.spectral.candidates import Progress
@@ -41,13 +41,30 @@ def make_inputs(
     dataset: Dataset, model: str, config: TrainConfig, device: torch.device, building: Progress | None = None
 ) -> tuple[Any, ...]:
     """What the model's ``forward`` takes for this data set: features, then what the model made of the graph."""
+    features = make_features(dataset, model, config, device)
+    return features, *prepare_graph(dataset, model, config, device, building)
+
+
+def make_features(
+    dataset: Dataset, model: str, config: TrainConfig, device: torch.device
+) -> torch.Tensor | SparseFeatures:
+    """The features of a data set as the model takes them."""
     x = normalise_rows(dataset.x) if config.normalize_features else dataset.x
-    graph = dataset.graph.with_self_loops(config.self_loops)
+    if not model_spec(model).sparse:
+        return torch.tensor(x, device=device)
+    if getattr(config, "adjacency", False):
+        return features_tensor(with_adjacency(x, dataset.graph.with_self_loops(config.self_loops)), device)
+    return features_tensor(x, device)
+
+
+def prepare_graph(
+    dataset: Dataset, model: str, config: TrainConfig, device: torch.device, building: Progress | None = None
+) -> tuple[Any, ...]:
+    """What the model makes of the graph of a data set."""
     spec = model_spec(model)
-    wide = with_adjacency(x, graph) if getattr(config, "adjacency", False) else x
-    features = features_tensor(wide, device) if spec.sparse else torch.tensor(x, device=device)
+    graph = dataset.graph.with_self_loops(config.self_loops)
     relations = [dataset.relations] if spec.published else []
-    return features, *spec.prepare(graph, config, device, building, *relations)
+    return spec.prepare(graph, config, device, building, *relations)
 
 
 def run(

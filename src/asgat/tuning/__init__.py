@@ -1,0 +1,1 @@
+"""Searches for settings, judged on validation nodes alone. Needs the extra ``tune``."""

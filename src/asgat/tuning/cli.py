@@ -1,0 +1,161 @@
+"""The command `asgat tune`."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from asgat.cli_options import (
+    DataDir,
+    Device,
+    Json,
+    Protocol,
+    Runs,
+    Seed,
+    Settings,
+    check_device,
+    check_writable,
+    console,
+    errors,
+    parse_runs,
+    parse_settings,
+    write_json,
+)
+
+
+def tune(
+    dataset: Annotated[str, typer.Argument(help="A name from `asgat datasets`.")] = "csbm",
+    model: Annotated[str, typer.Option(help="A name from `asgat models`.")] = "asgat-cheb",
+    trials: Annotated[int, typer.Option(help="Finished trials of the study, those of earlier starts included.")] = 40,
+    splits: Runs = "0-9",
+    seed: Seed = 0,
+    set_: Settings = None,
+    batch: Annotated[int, typer.Option(help="Trials of one architecture that are trained together.", min=1)] = 4,
+    seconds: Annotated[float | None, typer.Option(help="After which no trial is begun any more.")] = None,
+    storage: Annotated[
+        str | None,
+        typer.Option(help="Journal file or database URL (postgresql://…) that workers share; a file in --out else."),
+    ] = None,
+    protocol: Protocol = None,
+    device: Device = "cpu",
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for log, recipe and figure; runs/tune-DATASET-MODEL-seedN by default.")
+    ] = None,
+    data_dir: DataDir = None,
+    json: Json = None,
+) -> None:
+    """Search for settings by their mean validation score; test nodes are taken out beforehand.
+
+    A setting given with --set is held. The same command goes on where it was stopped; started several times at once,
+    with the same storage, it works on one study in parallel.
+    """
+    from asgat.data import get_info, load_dataset
+    from asgat.errors import AsgatError
+    from asgat.nn.registry import model_spec
+    from asgat.training.checkpoint import write_atomic
+    from asgat.tuning.evaluation import Evaluation
+    from asgat.tuning.figure import search_figure
+    from asgat.tuning.recipe_file import recipe_text
+    from asgat.tuning.space import make_search
+    from asgat.tuning.storage import import_optuna, open_storage
+    from asgat.tuning.study import Tuner
+
+    import_optuna()
+    get_info(dataset)
+    if trials < 1:
+        raise AsgatError(f"--trials must be at least 1, but is {trials}.")
+    runs, where = parse_runs(splits), check_device(device)
+    search = make_search(dataset, model, parse_settings(set_ or [], model_spec(model).config))
+    check_writable(json)
+    data = load_dataset(dataset, protocol, data_dir)
+    evaluation = Evaluation(data, model, runs, seed, where)
+    part = "" if runs == list(range(10)) else f"-runs{splits.replace(' ', '')}"
+    name = f"{dataset}-{model}-seed{seed}{part}"
+    out = out or Path("runs") / f"tune-{name}"
+    check_writable(out / "trials.jsonl")
+    facts = {"dataset": dataset, "model": model, "protocol": data.protocol, "runs": runs, "seed": seed}
+    tuner = Tuner(open_storage(storage or str(out / "journal.log")), name, model, search, facts, seed, batch)
+    console.print(
+        f"[bold]{model}[/] on [bold]{dataset}[/] ({data.protocol} splits), {trials} trials over "
+        f"{', '.join(search.space)}",
+        highlight=False,
+    )
+    folder = out
+
+    def told(row: dict[str, Any]) -> None:
+        write_log(folder / "trials.jsonl", {**facts, "metric": data.metric}, tuner.rows())
+        errors.print(f"trial {row['trial']}: {row.get('error') or percent(row)}", highlight=False, soft_wrap=True)
+
+    try:
+        tuner.run(evaluation, trials, seconds, told)
+    except KeyboardInterrupt:
+        errors.print("Interrupted. Finished trials are kept; the same command goes on from there.")
+        raise typer.Exit(130) from None
+    rows, best = tuner.rows(), tuner.best()
+    write_log(out / "trials.jsonl", {**facts, "metric": data.metric}, rows)
+    found = {
+        "command": command(dataset, model, trials, splits, seed, set_ or [], batch, protocol),
+        "seed": seed,
+        "trials": len(rows),
+        "trial": best["trial"],
+        f"val_{data.metric}": round(best["value"], 6),
+    }
+    write_atomic(out / "recipe.toml", recipe_text(model, best["settings"], found).encode())
+    title = f"{model} on {dataset}: {len(rows)} trials, best {100 * best['value']:.2f} % on validation nodes"
+    figure = search_figure(rows, search.space, out / "search.png", title)
+    console.print(best_table(rows, list(search.space)))
+    for label, path in (("recipe", out / "recipe.toml"), ("log", out / "trials.jsonl"), ("figure", figure)):
+        console.print(f"{label + ':':8} {path}", highlight=False, soft_wrap=True, markup=False, emoji=False)
+    result = {**facts, "metric": data.metric, "held": search.held, "best": best, "found": found, "rows": rows}
+    write_json(json, result)
+
+
+def percent(row: dict[str, Any]) -> str:
+    diverged = f", {row['diverged']} runs diverged" if row.get("diverged") else ""
+    return f"{100 * row['value']:.2f} ± {100 * row.get('std', 0.0):.2f}{diverged}"
+
+
+def best_table(rows: list[dict[str, Any]], searched: list[str], count: int = 5) -> Table:
+    """The best trials, with the settings that were searched."""
+    table = Table(title="Best trials, validation score in percent", box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("trial", justify="right")
+    table.add_column("score", justify="right")
+    table.add_column("settings")
+    for row in sorted(rows, key=lambda row: (-row["value"], row["trial"]))[:count]:
+        settings = " ".join(f"{key}={str(row['settings'].get(key)).lower()}" for key in searched)
+        table.add_row(str(row["trial"]), percent(row), settings)
+    return table
+
+
+def command(
+    dataset: str,
+    model: str,
+    trials: int,
+    splits: str,
+    seed: int,
+    settings: list[str],
+    batch: int,
+    protocol: str | None,
+) -> str:
+    """The command line that makes the same search."""
+    words = ["asgat", "tune", dataset, "--model", model, "--trials", str(trials), "--seed", str(seed)]
+    words += ["--splits", splits] if splits != "0-9" else []
+    words += ["--batch", str(batch)] if batch != 4 else []
+    words += ["--protocol", protocol] if protocol else []
+    for pair in settings:
+        words += ["--set", pair]
+    return shlex.join(words)
+
+
+def write_log(path: Path, facts: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    """One line a trial, readable without Optuna."""
+    from json import dumps
+
+    from asgat.training.checkpoint import write_atomic
+
+    write_atomic(path, "".join(dumps({**facts, **row}) + "\n" for row in rows).encode())

@@ -1,0 +1,78 @@
+"""Where a study is kept: a journal file, or a database that many machines share."""
+
+from __future__ import annotations
+
+import json
+import time
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from asgat.errors import AsgatError
+
+if TYPE_CHECKING:
+    from optuna.storages import BaseStorage
+
+TRIES = 10
+
+
+def import_optuna() -> Any:
+    """Optuna, quiet; or an error that names the extra."""
+    try:
+        optuna = import_module("optuna")
+    except ImportError:
+        raise AsgatError("A search needs Optuna; install it with `pip install 'asgat[tune]'`.") from None
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    return optuna
+
+
+def open_storage(place: str) -> BaseStorage:
+    """The storage at a place: the path of a journal file, or the URL of a database such as PostgreSQL."""
+    import_optuna()
+    if "://" in place:
+        return _database(place)
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend
+
+    path = Path(place)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            with path.open("rb") as file:
+                first = file.readline()
+            if first and "op_code" not in json.loads(first):
+                raise ValueError
+        return JournalStorage(JournalFileBackend(str(path)))
+    except OSError as error:
+        raise AsgatError(f"{path} cannot be written: {error.strerror}. Choose another --storage.") from error
+    except (ValueError, KeyError, TypeError):
+        raise AsgatError(f"{path} is no journal of a search; choose another --storage.") from None
+
+
+def _database(url: str) -> BaseStorage:
+    from optuna.storages import RDBStorage
+    from sqlalchemy import exc
+    from sqlalchemy.pool import NullPool  # a search asks seldom: no connection is held meanwhile
+
+    scheme, rest = url.split("://", 1)
+    if scheme in ("postgres", "postgresql"):
+        scheme = "postgresql+psycopg"
+    error: Exception | None = None
+    for _ in range(TRIES):
+        try:
+            return RDBStorage(f"{scheme}://{rest}", engine_kwargs={"poolclass": NullPool})
+        except ImportError:
+            if scheme == "postgresql+psycopg":
+                raise AsgatError(
+                    "PostgreSQL needs the driver psycopg; install it with `pip install 'asgat[postgres]'`."
+                ) from None
+            raise AsgatError(f"The driver of {scheme} is not installed; use a journal file or PostgreSQL.") from None
+        except (exc.ArgumentError, exc.NoSuchModuleError, ValueError):
+            raise AsgatError(f"--storage {scheme}://… is no database known here; use postgresql://…") from None
+        except exc.OperationalError as refused:
+            reason = str(refused.orig).strip().splitlines()[0]
+            raise AsgatError(f"The database of --storage cannot be reached: {reason}") from None
+        except exc.DBAPIError as raced:  # another worker makes the tables at this moment
+            error = raced
+            time.sleep(0.5)
+    raise AsgatError(f"The database of --storage cannot be used: {error}")

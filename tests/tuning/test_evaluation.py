@@ -1,0 +1,95 @@
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from tests.training.tiny import tiny_dataset
+
+from asgat.errors import AsgatError
+from asgat.nn.registry import make_config
+from asgat.training.runner import prepare_graph, run
+from asgat.tuning import evaluation
+from asgat.tuning.evaluation import Evaluation
+
+QUICK = {"hidden": 4, "epochs": 12, "max_restarts": 0, "normalize_features": False}
+
+
+def config(model="asgat-plus", **changes):
+    own = {"heads": 2, "k": 3, "order": 4} if model.startswith("asgat") else {}
+    return make_config(model, **{**QUICK, **own, **changes})
+
+
+@pytest.mark.parametrize("model", ["asgat-plus", "gcn"])
+def test_scores_are_the_validation_scores_of_the_ordinary_runner(model):
+    data = tiny_dataset()
+    configs = [config(model, lr=lr, dropout=d) for lr, d in ((0.05, 0.0), (0.005, 0.3))]
+    scores = Evaluation(data, model, [0, 2], seed=3)(configs)
+    for score, values in zip(scores, configs, strict=True):
+        result = run(data, model, values, [0, 2], seed=3)
+        rows = [row["val_score"] for row in result["rows"]]
+        assert score.mean == pytest.approx(np.mean(rows), abs=1e-6)
+        assert score.std == pytest.approx(np.std(rows), abs=1e-6)
+        assert score.epochs == pytest.approx(result["epochs"], abs=1)
+        assert score.diverged == 0
+
+
+def test_labels_of_test_nodes_change_nothing():
+    data = tiny_dataset(splits=1)
+    y = data.y.copy()
+    y[data.splits[0].test] = 1 - y[data.splits[0].test]
+    other = dataclasses.replace(data, y=y)
+    assert not np.array_equal(y, data.y)
+    scores = [Evaluation(d, "asgat-cheb", [0, 1], 0)([config("asgat-cheb")])[0] for d in (data, other)]
+    assert dataclasses.replace(scores[0], seconds=0) == dataclasses.replace(scores[1], seconds=0)
+
+
+def test_no_split_that_is_trained_on_has_its_test_nodes():
+    data = tiny_dataset()
+    judge = Evaluation(data, "mlp", [0, 1, 2], 0)
+    for (split, _), whole in zip(judge.blind, data.splits, strict=True):
+        assert np.array_equal(split.train, whole.train)
+        assert not set(split.test) & set(whole.test)
+
+
+def test_what_is_made_of_the_graph_serves_all_that_share_it(monkeypatch):
+    made: list[int] = []
+
+    def prepare(data, model, settings, device):
+        made.append(settings.order)
+        return prepare_graph(data, model, settings, device)
+
+    monkeypatch.setattr(evaluation, "prepare_graph", prepare)
+    judge = Evaluation(tiny_dataset(), "asgat-plus", [0], 0)
+    first = judge.inputs(config())
+    same = dict(lr=0.1, hidden=7, heads=3, k=2, elu="none", root=False, mix=True, filter="heat", dropout=0.1)
+    assert judge.inputs(config(**same)) == first
+    wide = judge.inputs(config(adjacency=True))
+    assert (wide[1], wide[0].shape[1]) == (first[1], 63)
+    assert made == [4]
+    other = judge.inputs(config(order=5))
+    assert other[1] is not first[1]
+    assert other[0] is first[0]
+    assert judge.inputs(config(self_loops="add"))[1] is not first[1]
+    assert made == [4, 5, 4]
+    monkeypatch.setattr(evaluation, "KEPT", 2)
+    for order in (6, 7, 8):
+        judge.inputs(config(order=order))
+    assert judge.inputs(config())[1] is not first[1], "the oldest are forgotten"
+
+
+def test_a_run_that_diverges_counts_nothing():
+    data = tiny_dataset()
+    huge = dataclasses.replace(data, x=np.where(data.x > 0, 3e38, -3e38).astype(np.float32))
+    (score, _) = Evaluation(huge, "mlp", [0, 1], 0)([config("mlp", lr=0.1), config("mlp", lr=0.2)])
+    assert (score.mean, score.diverged) == (0.0, 2)
+
+
+def test_a_missing_split_is_named():
+    with pytest.raises(AsgatError, match="tiny has splits 0 to 2; there is no split 5"):
+        Evaluation(tiny_dataset(), "mlp", [0, 5], 0)
+    seeds = Evaluation(tiny_dataset(splits=1), "mlp", [0, 5], 2).blind
+    assert [seed for _, seed in seeds] == [2, 7]
+
+
+def test_labels_are_on_the_device():
+    assert Evaluation(tiny_dataset(), "mlp", [0], 0).y.device == torch.device("cpu")

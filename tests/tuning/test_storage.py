@@ -1,0 +1,54 @@
+import pytest
+
+from asgat.errors import AsgatError
+from asgat.tuning import storage
+from asgat.tuning.storage import import_optuna, open_storage
+
+optuna = pytest.importorskip("optuna")
+
+
+def remember(place, value):
+    study = optuna.create_study(storage=open_storage(place), study_name="a", load_if_exists=True)
+    study.add_trial(optuna.trial.create_trial(value=value))
+    return [t.value for t in optuna.load_study(storage=open_storage(place), study_name="a").trials]
+
+
+def test_a_journal_file_and_a_database_keep_what_they_are_told(tmp_path):
+    for place in (str(tmp_path / "new" / "journal.log"), f"sqlite:///{tmp_path}/a.db"):
+        assert remember(place, 1.0) == [1.0]
+        assert remember(place, 2.0) == [1.0, 2.0]
+
+
+def test_postgresql_is_reached_by_its_plain_url(postgres):
+    assert remember(postgres, 1.0) == [1.0]
+    assert remember(postgres.replace("postgresql", "postgres", 1), 2.0) == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("postgresql://nobody@127.0.0.1:1/none", "The database of --storage cannot be reached"),
+        ("nosuch://there", "no database known here; use postgresql://"),
+        ("postgresql://a:b:c@@:x/y", "no database known here|cannot be reached"),
+    ],
+)
+def test_databases_that_cannot_be_used_are_told(place, words):
+    with pytest.raises(AsgatError, match=words):
+        open_storage(place)
+
+
+def test_a_file_that_is_no_journal_is_told(tmp_path):
+    (tmp_path / "notes").write_text("hello\n")
+    with pytest.raises(AsgatError, match="is no journal of a search"):
+        open_storage(str(tmp_path / "notes"))
+    with pytest.raises(AsgatError, match="cannot be written"):
+        open_storage(str(tmp_path / "notes" / "below"))
+
+
+def test_missing_packages_are_named_with_their_extra(monkeypatch):
+    def missing(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr(storage, "import_module", missing)
+    with pytest.raises(AsgatError, match=r"pip install 'asgat\[tune\]'"):
+        import_optuna()
