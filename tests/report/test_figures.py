@@ -167,6 +167,8 @@ def test_a_comparison_of_nothing_new_is_the_same_picture(tmp_path):
         (np.cos(6 * np.pi * FREQUENCY), "mixed"),
         (np.full_like(FREQUENCY, 3.7), "flat"),
         (np.zeros_like(FREQUENCY), "flat"),
+        (1e-5 * FREQUENCY, "flat"),  # a dead head with a trace of a slope
+        (np.where(FREQUENCY > 1.999, 1e-3, 0.0), "flat"),
         (np.abs(FREQUENCY - 1.0), "both ends"),
         (np.sin(4 * np.pi * FREQUENCY), "mixed"),
     ],

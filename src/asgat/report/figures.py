@@ -22,9 +22,12 @@ def character(response: np.ndarray, frequency: np.ndarray, density: np.ndarray) 
     """Names the shape of a response over the graph's spectrum.
 
     It is low-pass or high-pass if it follows λ; otherwise it may follow (λ - 1)²: "both ends" attends to nodes an even
-    number of steps away, "middle" is its opposite. A response without shape is flat.
+    number of steps away, "middle" is its opposite. A response without shape is flat, and so is one that varies by less
+    than softmax would notice (attention weights follow its exponential).
     """
     weight = density / density.sum()
+    if np.sqrt(weight @ (response - weight @ response) ** 2) < 1e-4:
+        return "flat"
 
     def correlation(shape: np.ndarray) -> float:
         x, g = shape - weight @ shape, response - weight @ response

@@ -1,0 +1,207 @@
+"""What a report shows, as one object of plain numbers and texts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from asgat.errors import AsgatError
+from asgat.explain import BAND_NAMES, BANDS, select
+from asgat.geometry.hops import hop_distances
+from asgat.graph import Graph
+from asgat.homophily import beta, node_homophily
+from asgat.kernels import row_softmax
+from asgat.nn import ASGAT
+from asgat.report.explorer import explorer
+from asgat.report.figures import character, evaluate
+from asgat.report.findings import attention_findings, data_findings, training_findings
+from asgat.run_data import RunData
+from asgat.spectral import SpectralOperator, spectral_density
+from asgat.training.checkpoint import RunDirectory, read_metadata
+
+Ints = npt.NDArray[np.int64]
+
+POINTS = 300  # of a curve
+HOPS = ("itself", "1", "2", "3", "4", "5 or more", "no path")
+DISTANCE_NODES = 1000  # nodes whose attention distance is measured on a large graph
+BINS = 5  # of β_v
+
+
+def collect(run: RunData) -> dict[str, Any]:
+    """Everything a report of a run shows."""
+    result = RunDirectory(run.path).read_result()
+    prediction = np.asarray(run.logits().argmax(dim=-1).cpu().numpy(), dtype=np.int64)
+    filters = distance = None
+    findings = training_findings(run, result, prediction)
+    if isinstance(run.model, ASGAT):
+        graph = run.graph.with_self_loops(run.config.self_loops)
+        frequency = np.linspace(0.0, 2.0, 201)
+        density = spectral_density(graph, frequency)
+        responses = [evaluate(conv.filter, frequency).astype(float) for conv in run.model.convs]
+        findings += attention_findings(result, frequency, density, responses)
+        filters = filter_curves(frequency, density, responses)
+        distance = attention_distance(run.model, run.inputs[1], graph)
+    findings += data_findings(run)
+    order = {"warning": 0, "note": 1, "good": 2}
+    return {
+        "title": f"{run.name} on {run.dataset.name}",
+        "model": run.name,
+        "dataset": run.dataset.name,
+        "kept_run": int(read_metadata(run.path).get("run", 0)),
+        "classes": list(run.class_names),
+        "summary": summary(run, result, prediction),
+        "settings": result.get("config", {}),
+        "versions": result.get("versions", {}),
+        "health": [asdict(finding) for finding in sorted(findings, key=lambda finding: order[finding.level])],
+        "curves": training_curves(run, result),
+        "filters": filters,
+        "homophily": accuracy_by_homophily(run, prediction),
+        "confusion": confusion(run, prediction),
+        "distance": distance,
+        "bands": [{"name": name, "from": low, "to": high} for name, (low, high) in zip(BAND_NAMES, BANDS, strict=True)],
+        "explorer": explorer(run, prediction),
+    }
+
+
+def summary(run: RunData, result: dict[str, Any], prediction: Ints) -> list[dict[str, str]]:
+    """The figures at the top: what, how much, and what it is."""
+    runs = len(result.get("rows") or [])
+    tiles = []
+    names = {"roc_auc": "test ROC-AUC", "micro_f1": "test micro-F1", "macro_f1": "test macro-F1"}
+    for key, label in names.items():
+        spread = result.get(key)
+        if isinstance(spread, dict) and spread.get("mean") is not None:
+            note = f"± {100 * spread['std']:.1f} over {runs} runs" if runs > 1 else "one run"
+            tiles.append({"label": label, "value": f"{100 * spread['mean']:.1f} %", "note": note})
+    test = run.test_mask
+    if test.any():
+        right = int((prediction[test] == run.y[test]).sum())
+        note = f"{right:,} of {int(test.sum()):,} test nodes"
+        tiles.append({"label": "model shown here", "value": f"{100 * right / test.sum():.1f} %", "note": note})
+    graph = run.graph
+    loops = int((graph.adjacency.diagonal() > 0).sum())
+    edges = (graph.num_entries - loops) // 2 + loops
+    tiles.append({"label": "graph", "value": f"{graph.num_nodes:,} nodes", "note": f"{edges:,} edges"})
+    note = f"{run.dataset.num_features:,} features"
+    tiles.append({"label": "task", "value": f"{run.dataset.num_classes} classes", "note": note})
+    how_alike = beta(graph, run.y)
+    if np.isfinite(how_alike):
+        tiles.append({"label": "homophily β", "value": f"{how_alike:.2f}", "note": "share of like neighbours"})
+    size = sum(parameter.numel() for parameter in run.model.parameters())
+    note = f"{result['ms_per_epoch']:.1f} ms per epoch" if result.get("ms_per_epoch") else "trained"
+    tiles.append({"label": "weights", "value": f"{size:,}", "note": note})
+    return tiles
+
+
+def training_curves(run: RunData, result: dict[str, Any]) -> list[dict[str, Any]]:
+    """Losses and validation score by epoch of every run: of the attempt that counted, thinned to a few hundred."""
+    path = run.path / "metrics.jsonl"
+    try:
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+        curves = []
+        for row in result.get("rows") or []:
+            mine = [line for line in lines if line["run"] == row["run"]]
+            if not mine:
+                continue
+            attempt = _kept_attempt(mine, row)
+            kept = [line for line in mine if line["attempt"] == attempt]
+            best = int(row["best_epoch"])
+            step = -(-len(kept) // POINTS)
+            thin = [line for i, line in enumerate(kept) if i % step == 0 or line["epoch"] == best or i == len(kept) - 1]
+            columns = {key: [line[key] for line in thin] for key in ("epoch", "train_loss", "val_loss", "val_score")}
+            curves.append({"run": row["run"], "best_epoch": best, "restarts": row.get("restarts", 0), **columns})
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise AsgatError(f"{path} cannot be read as metrics: {error!r}. Train anew with --fresh.") from error
+    return curves
+
+
+def _kept_attempt(lines: Sequence[dict[str, Any]], row: dict[str, Any]) -> int:
+    """The attempt whose score at the kept epoch is the run's."""
+    at_best = [line for line in lines if line["epoch"] == row["best_epoch"]]
+    nearest = min(at_best or lines, key=lambda line: abs(line["val_loss"] - row["val_loss"]))
+    return int(nearest["attempt"])
+
+
+def filter_curves(
+    frequency: npt.NDArray[np.float64], density: npt.NDArray[np.float64], responses: list[npt.NDArray[np.float64]]
+) -> dict[str, Any]:
+    """Every head's response over the spectral density, with its character named."""
+    layers = [
+        [
+            {"response": _rounded(response[:, head]), "character": character(response[:, head], frequency, density)}
+            for head in range(response.shape[1])
+        ]
+        for response in responses
+    ]
+    return {"frequency": _rounded(frequency), "density": _rounded(density), "layers": layers}
+
+
+def accuracy_by_homophily(run: RunData, prediction: Ints) -> list[dict[str, Any]]:
+    """Share of right test nodes by β_v in five bins, with a 95 % interval (Wilson); nodes without neighbours apart."""
+    alike, test = node_homophily(run.graph, run.y), run.test_mask
+    alone = np.diff(run.graph.with_self_loops("remove").adjacency.indptr) == 0
+    right = prediction == run.y
+    place = np.minimum((BINS * alike + 1e-9).astype(int), BINS - 1)  # 3 of 5 neighbours is 0.6, however it is rounded
+    groups = []
+    for number in range(BINS):
+        end = "]" if number == BINS - 1 else ")"
+        label = f"[{number / BINS:.1f}, {(number + 1) / BINS:.1f}{end}"
+        groups.append((label, (place == number) & test & ~alone))
+    if (alone & test).any():
+        groups.append(("no neighbour", alone & test))
+    return [{"label": label, **_share(right[nodes])} for label, nodes in groups]
+
+
+def _share(right: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    number, hits = len(right), int(right.sum())
+    if not number:
+        return {"nodes": 0, "accuracy": None, "low": None, "high": None}
+    share, z = hits / number, 1.96
+    middle = (share + z * z / (2 * number)) / (1 + z * z / number)
+    half = z / (1 + z * z / number) * float(np.sqrt(share * (1 - share) / number + z * z / (4 * number * number)))
+    return {"nodes": number, "accuracy": share, "low": max(0.0, middle - half), "high": min(1.0, middle + half)}
+
+
+def confusion(run: RunData, prediction: Ints) -> list[list[int]]:
+    """Test nodes by class (rows) and prediction (columns)."""
+    classes, test = run.dataset.num_classes, run.test_mask
+    counts = np.zeros((classes, classes), dtype=np.int64)
+    np.add.at(counts, (run.y[test], prediction[test]), 1)
+    return [[int(number) for number in row] for row in counts]
+
+
+def attention_distance(model: ASGAT, operator: SpectralOperator, graph: Graph, seed: int = 0) -> dict[str, Any]:
+    """The share of attention each head spends by distance, over all nodes or, on a large graph, a sample."""
+    nodes = np.arange(graph.num_nodes)
+    if graph.num_nodes > 3 * DISTANCE_NODES:
+        nodes = np.sort(np.random.default_rng(seed).choice(graph.num_nodes, DISTANCE_NODES, replace=False))
+    kept = []
+    for conv in model.convs:
+        index, score = (part[:, nodes].detach().cpu() for part in select(operator, conv))
+        kept.append((index.numpy(), row_softmax(score).numpy()))
+    total = [np.zeros((len(weight), len(HOPS))) for _, weight in kept]
+    block = max(1, 20_000_000 // max(graph.num_nodes, 1))
+    for start in range(0, len(nodes), block):
+        rows = slice(start, start + block)
+        distance = hop_distances(graph, nodes[rows])
+        for layer, (attended, weight) in enumerate(kept):
+            for head in range(len(weight)):
+                hops = np.take_along_axis(distance, attended[head, rows], axis=1)
+                group = np.where(hops < 0, 6, np.minimum(hops, 5))
+                total[layer][head] += np.bincount(group.ravel(), weight[head, rows].ravel(), minlength=len(HOPS))
+    shares = [counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-12) for counts in total]
+    return {
+        "hops": list(HOPS),
+        "layers": [[_rounded(head) for head in layer] for layer in shares],
+        "nodes": len(nodes),
+        "total": graph.num_nodes,
+    }
+
+
+def _rounded(values: npt.NDArray[np.floating[Any]]) -> list[float]:
+    return [float(f"{value:.4g}") for value in values]

@@ -1,0 +1,150 @@
+"""The part of a report in which nodes are picked: their neighbourhoods and what they attend to, as small numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from asgat.explain import AttentionRows, attention_rows
+from asgat.graph import Graph
+from asgat.homophily import node_homophily
+from asgat.nn import ASGAT
+from asgat.run_data import RunData
+
+Ints = npt.NDArray[np.int64]
+
+MOST_NODES = 400  # picked on a graph that does not fit as a whole
+BUDGET = 3_500_000  # characters the explorer may take in the page, about
+PER_HEAD = 20  # attended nodes shown per head
+NEAR, SECOND, LINES = 30, 40, 300  # neighbours, their neighbours, and edges shown of a neighbourhood
+
+
+def sample_nodes(y: Ints, wrong: npt.NDArray[np.bool_], size: int, seed: int = 0) -> Ints:
+    """At most ``size`` nodes, ascending: all where they fit, else a quarter mistakes, a quarter each class in turn, and
+    the rest at random.
+
+    Args:
+        y: labels, -1 where there is none.
+        wrong: nodes the model got wrong.
+        size: how many.
+        seed: of the choice.
+    """
+    if len(y) <= size:
+        return np.arange(len(y))
+    shuffled = np.random.default_rng(seed).permutation(len(y))
+    place = np.empty(len(y), dtype=np.int64)  # how many of its class come before it
+    for name in np.unique(y):
+        mine = shuffled[y[shuffled] == name]
+        place[mine] = np.arange(len(mine))
+    in_turn = shuffled[np.argsort(place[shuffled], kind="stable")]
+    several = max(size // 4, len(np.unique(y)))
+    ordered = np.concatenate([in_turn[:several], shuffled[wrong[shuffled]][: size // 4], shuffled])
+    _, first = np.unique(ordered, return_index=True)
+    return np.sort(ordered[np.sort(first)][:size])
+
+
+def neighbourhood(graph: Graph, node: int, attended: Ints) -> dict[str, Any]:
+    """The nodes within two hops, those attended to first, and the edges between them; both bounded.
+
+    Args:
+        graph: the graph.
+        node: the one in the middle.
+        attended: nodes that are to be shown if they are near.
+    """
+    near = np.setdiff1d(_neighbours(graph, np.array([node])), [node])
+    second = np.setdiff1d(_neighbours(graph, near), [node, *near])
+    shown_near = _first(near, attended, NEAR)
+    shown_second = _first(np.intersect1d(second, _neighbours(graph, shown_near)), attended, SECOND)
+    shown = np.concatenate([[node], shown_near, shown_second]).astype(np.int64)
+    ring = np.repeat([0, 1, 2], [1, len(shown_near), len(shown_second)])
+    one, other = graph.adjacency[shown][:, shown].nonzero()
+    one, other = one[one < other], other[one < other]
+    # Edges between rings come first: without them the picture falls apart.
+    order = np.argsort(np.where(ring[one] == ring[other], 9, ring[one] + ring[other]), kind="stable")
+    edges = np.stack([shown[one], shown[other]], axis=1)[order]
+    return {
+        "near": shown_near.tolist(),
+        "second": shown_second.tolist(),
+        "edges": edges[:LINES].tolist(),
+        "totals": [len(near), len(second), len(edges)],
+    }
+
+
+def _neighbours(graph: Graph, nodes: Ints) -> Ints:
+    """The nodes next to any of the given ones, ascending."""
+    return np.unique(graph.adjacency[nodes].indices).astype(np.int64)
+
+
+def _first(nodes: npt.NDArray[Any], wanted: Ints, most: int) -> Ints:
+    """At most so many of the nodes, wanted ones before the others."""
+    order = np.argsort(~np.isin(nodes, wanted), kind="stable")
+    return np.sort(nodes[order[:most]]).astype(np.int64)
+
+
+def explorer(run: RunData, prediction: Ints) -> dict[str, Any]:
+    """Everything the page's explorer draws. Nodes are numbered anew, in the order of ``nodes``.
+
+    ``picks`` holds per picked node its neighbourhood and per layer and head a flat list of node, weight in
+    ten-thousandths, hops and band.
+    """
+    graph, y = run.graph.with_self_loops(run.config.self_loops), run.y
+    model = run.model if isinstance(run.model, ASGAT) else None
+    convs = model.convs if model is not None else []
+    attended = sum(conv.heads * min(conv.k or PER_HEAD, PER_HEAD) for conv in convs)
+    size = min(BUDGET // (800 + 13 * attended), 1000 if graph.num_nodes <= 1000 else MOST_NODES)
+    picked = sample_nodes(y, (y >= 0) & (prediction != y), max(size, 20))
+    layers: list[AttentionRows] = []
+    if model is not None:
+        layers = attention_rows(model, run.inputs[1], graph, picked, PER_HEAD)
+    drawn = []
+    for row, node in enumerate(picked):
+        heads = [[_flat(rows, head, row) for head in range(len(rows.index))] for rows in layers]
+        others = np.unique([u for rows in heads for entries in rows for u in entries[::4]]).astype(np.int64)
+        drawn.append({"node": int(node), **neighbourhood(graph, int(node), others), "heads": heads})
+    numbers = renumber(drawn)
+    known = np.array(list(numbers), dtype=np.int64)
+    part = np.select([run.train_mask, run.val_mask, run.test_mask], [0, 1, 2], 3)
+    alike, degree = node_homophily(graph, y), np.diff(graph.adjacency.indptr)
+    return {
+        "nodes": {
+            "id": [str(run.ids[v]) for v in known],
+            "class": y[known].tolist(),
+            "prediction": prediction[known].tolist(),
+            "part": part[known].tolist(),
+            "degree": degree[known].tolist(),
+            "beta": [round(float(value), 3) for value in alike[known]],
+        },
+        "picks": drawn,
+        "total": graph.num_nodes,
+        "shown_per_head": PER_HEAD if any((conv.k or graph.num_nodes) > PER_HEAD for conv in convs) else None,
+    }
+
+
+def _flat(rows: AttentionRows, head: int, row: int) -> list[int]:
+    band = rows.band[head, row]
+    entries: list[int] = []
+    for place in np.flatnonzero(np.isfinite(rows.score[head, row])):
+        weight = round(10_000 * float(rows.weight[head, row, place]))
+        entries += [int(rows.index[head, row, place]), weight, int(rows.hops[head, row, place]), int(band[place])]
+    return entries
+
+
+def renumber(drawn: Sequence[dict[str, Any]]) -> dict[int, int]:
+    """Numbers the nodes that appear 0, 1, …, in place, and returns the new number of each, picked nodes first."""
+    numbers: dict[int, int] = {}
+
+    def new(node: int) -> int:
+        return numbers.setdefault(node, len(numbers))
+
+    for pick in drawn:
+        pick["node"] = new(pick["node"])
+    for pick in drawn:
+        pick["near"], pick["second"] = ([new(v) for v in pick[ring]] for ring in ("near", "second"))
+        pick["edges"] = [end for edge in pick["edges"] for end in (new(edge[0]), new(edge[1]))]
+        for heads in pick["heads"]:
+            for entries in heads:
+                entries[::4] = [new(v) for v in entries[::4]]
+    return numbers

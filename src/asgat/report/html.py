@@ -1,0 +1,49 @@
+"""The report of a run: one HTML file that needs nothing beside it, no network included."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import re
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from asgat.report.content import collect
+from asgat.run_data import RunData
+from asgat.training.checkpoint import to_json, write_atomic
+
+SCRIPTS = ("dom.js", "charts.js", "explorer.js", "page.js")
+
+
+def write_report(run: RunData, path: Path | None = None) -> tuple[Path, dict[str, Any]]:
+    """Writes the report of a run, RUN/report.html by default; returns where it is and what it shows."""
+    path = path or run.path / "report.html"
+    content = collect(run)
+    write_atomic(path, render(content).encode("utf-8", "replace"))
+    return path, content
+
+
+def render(content: dict[str, Any]) -> str:
+    """The page for a report's content, as :func:`~asgat.report.content.collect` gives it."""
+    folder = files("asgat.report") / "page"
+    script = "\n".join((folder / name).read_text(encoding="utf-8") for name in SCRIPTS)
+    parts = {
+        "title": html.escape(content["title"]),
+        "style": (folder / "report.css").read_text(encoding="utf-8"),
+        "script": script,
+        # The one script the page may run: nothing that found its way into a name could.
+        "digest": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        "data": embed(content),
+    }
+    template = (folder / "template.html").read_text(encoding="utf-8")
+    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], template)  # once: data may look like a place
+
+
+def embed(content: Any) -> str:
+    """JSON that cannot end the script element it stands in, whatever its texts hold."""
+    plain = json.loads(to_json(content))  # numbers JSON has no word for become null
+    text = json.dumps(plain, separators=(",", ":"), ensure_ascii=True)
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

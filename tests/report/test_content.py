@@ -1,0 +1,155 @@
+"""What a report says, held against plain counting."""
+
+import json
+
+import numpy as np
+import pytest
+from tests import dense
+
+from asgat.errors import AsgatError
+from asgat.report import content as module
+from asgat.report.content import (
+    accuracy_by_homophily,
+    attention_distance,
+    collect,
+    confusion,
+    training_curves,
+)
+from asgat.run_data import load_run
+
+
+@pytest.fixture(scope="module")
+def held(karate_run):
+    return collect(karate_run)
+
+
+def test_everything_is_there_and_is_json(held):
+    json.dumps(held, allow_nan=False)
+    assert held["title"] == "asgat-cheb on karate"
+    assert {"summary", "health", "curves", "filters", "homophily", "confusion", "distance", "explorer"} <= set(held)
+    assert all(tile["value"] and tile["label"] for tile in held["summary"])
+    levels = [finding["level"] for finding in held["health"]]
+    assert levels == sorted(levels, key=["warning", "note", "good"].index)
+
+
+def test_the_score_shown_is_the_kept_models(karate_run, held):
+    result = json.loads((karate_run.path / "result.json").read_text())
+    row = max(result["rows"], key=lambda row: row["val_score"])
+    (tile,) = [tile for tile in held["summary"] if tile["label"] == "model shown here"]
+    assert tile["value"] == f"{100 * row['micro_f1']:.1f} %"
+    assert held["kept_run"] == row["run"]
+    hits = sum(held["confusion"][i][i] for i in range(2))
+    assert hits / sum(map(sum, held["confusion"])) == pytest.approx(row["micro_f1"])
+
+
+def test_filters_have_a_curve_and_a_name_per_head(held):
+    assert [len(layer) for layer in held["filters"]["layers"]] == [3, 1]
+    for layer in held["filters"]["layers"]:
+        for head in layer:
+            assert len(head["response"]) == len(held["filters"]["frequency"]) == len(held["filters"]["density"])
+            assert head["character"] in {"low-pass", "high-pass", "both ends", "middle", "mixed", "flat"}
+
+
+def test_curves_are_those_of_the_metrics_file(karate_run, held):
+    lines = [json.loads(line) for line in (karate_run.path / "metrics.jsonl").read_text().splitlines()]
+    assert [curve["run"] for curve in held["curves"]] == [0, 1]
+    for curve in held["curves"]:
+        mine = [line for line in lines if line["run"] == curve["run"]]
+        assert curve["val_loss"] == [line["val_loss"] for line in mine]
+        assert curve["epoch"] == [line["epoch"] for line in mine]
+
+
+def write_metrics(run, path, lines):
+    from dataclasses import replace
+
+    (path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return replace(run, path=path)
+
+
+def line(epoch, attempt=0, loss=1.0):
+    return {"run": 0, "attempt": attempt, "epoch": epoch, "train_loss": loss, "val_loss": loss, "val_score": 0.5}
+
+
+def test_long_curves_are_thinned_and_keep_the_kept_epoch(karate_run, tmp_path):
+    run = write_metrics(karate_run, tmp_path, [line(epoch) for epoch in range(1, 5001)])
+    (curve,) = training_curves(run, {"rows": [{"run": 0, "best_epoch": 4321, "val_loss": 1.0}]})
+    assert 4321 in curve["epoch"]
+    assert curve["epoch"][0] == 1
+    assert curve["epoch"][-1] == 5000
+    assert 200 < len(curve["epoch"]) <= 302
+
+
+def test_of_several_attempts_the_one_that_counted_is_drawn(karate_run, tmp_path):
+    lines = [line(e, 0, 2.0) for e in (1, 2, 3)] + [line(e, 1, 1.0) for e in (1, 2, 3)]
+    run = write_metrics(karate_run, tmp_path, lines)
+    row = {"run": 0, "best_epoch": 2, "restarts": 1}
+    for loss in (1.0, 2.0):
+        (curve,) = training_curves(run, {"rows": [{**row, "val_loss": loss}]})
+        assert curve["val_loss"] == [loss] * 3
+
+
+def test_metrics_that_cannot_be_read_are_a_sentence(karate_run, tmp_path):
+    run = write_metrics(karate_run, tmp_path, [{"run": 0}])
+    with pytest.raises(AsgatError, match="cannot be read as metrics"):
+        training_curves(run, {"rows": [{"run": 0, "best_epoch": 1, "val_loss": 1.0}]})
+
+
+def test_accuracy_by_homophily_is_plain_counting(karate_run):
+    prediction = np.random.default_rng(0).integers(0, 2, 34)
+    bins = accuracy_by_homophily(karate_run, prediction)
+    test, matrix = karate_run.test_mask, karate_run.graph.adjacency.toarray() > 0
+    same = (matrix & (karate_run.y[:, None] == karate_run.y)).sum(axis=1)
+    assert sum(entry["nodes"] for entry in bins) == test.sum()
+    for place, entry in enumerate(bins):
+        inside = test & (np.minimum(5 * same // matrix.sum(axis=1), 4) == place)
+        assert entry["nodes"] == inside.sum()
+        if entry["nodes"]:
+            assert entry["accuracy"] == pytest.approx((prediction == karate_run.y)[inside].mean())
+            assert 0 <= entry["low"] <= entry["accuracy"] <= entry["high"] <= 1
+
+
+def test_the_interval_is_wilsons():
+    found = module._share(np.array([True] * 8 + [False] * 2))  # known values for 8 of 10
+    assert (found["low"], found["high"]) == pytest.approx((0.4902, 0.9433), abs=1e-3)
+    assert module._share(np.array([], dtype=bool))["accuracy"] is None
+
+
+def test_confusion_is_plain_counting(karate_run):
+    prediction = np.random.default_rng(1).integers(0, 2, 34)
+    counts = confusion(karate_run, prediction)
+    for truth in range(2):
+        for told in range(2):
+            both = karate_run.test_mask & (karate_run.y == truth) & (prediction == told)
+            assert counts[truth][told] == both.sum()
+
+
+def test_attention_distance_is_that_of_the_dense_weights(karate_run):
+    import torch
+
+    operator = karate_run.inputs[1]
+    held = attention_distance(karate_run.model, operator, karate_run.graph)
+    distance = dense.hops(karate_run.graph)
+    with torch.no_grad():
+        _, attentions = karate_run.model(*karate_run.inputs, return_attention_weights=False)
+    for shares, attention in zip(held["layers"], attentions, strict=True):
+        weights = attention.to_dense().numpy()
+        for head, share in enumerate(shares):
+            by_hop = [weights[head][distance == hop].sum() / 34 for hop in range(5)]
+            assert share[:5] == pytest.approx(by_hop, abs=1e-3)
+            assert share[5] == pytest.approx(weights[head][distance >= 5].sum() / 34, abs=1e-3)
+            assert sum(share) == pytest.approx(1.0, abs=1e-3)
+    assert (held["nodes"], held["total"]) == (34, 34)
+
+
+def test_attention_distance_of_a_large_graph_is_a_samples(karate_run, monkeypatch):
+    monkeypatch.setattr(module, "DISTANCE_NODES", 10)
+    held = attention_distance(karate_run.model, karate_run.inputs[1], karate_run.graph)
+    assert (held["nodes"], held["total"]) == (10, 34)
+    assert all(sum(share) == pytest.approx(1.0, abs=1e-3) for layer in held["layers"] for share in layer)
+
+
+def test_a_model_without_attention_has_no_filters_and_no_distance(gcn):
+    held = collect(load_run(gcn))
+    assert held["filters"] is None
+    assert held["distance"] is None
+    assert held["confusion"]

@@ -1,0 +1,95 @@
+"""The explorer's numbers."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests import dense
+from tests.strategies import graphs
+
+from asgat.explain import explain
+from asgat.graph import Graph
+from asgat.report import explorer as module
+from asgat.report.explorer import LINES, NEAR, SECOND, explorer, neighbourhood, renumber, sample_nodes
+
+
+@given(st.lists(st.integers(-1, 4), min_size=1, max_size=200), st.integers(5, 60), st.randoms(use_true_random=False))
+def test_a_sample_has_some_of_every_class_and_mistakes(labels, size, random):
+    y = np.array(labels)
+    wrong = np.array([random.random() < 0.3 for _ in labels])
+    nodes = sample_nodes(y, wrong, size + 5)
+    assert len(nodes) == len(np.unique(nodes)) == min(len(y), size + 5)
+    assert (np.diff(nodes) > 0).all()
+    assert set(y[nodes]) == set(y)
+    assert wrong[nodes].sum() >= min(wrong.sum(), (size + 5) // 4)
+    assert np.array_equal(nodes, sample_nodes(y, wrong, size + 5))
+
+
+@given(graphs(max_nodes=12), st.integers(0, 11))
+def test_a_small_neighbourhood_is_all_within_two_hops(graph, node):
+    node %= graph.num_nodes
+    distance = dense.hops(graph)[node]
+    found = neighbourhood(graph, node, np.array([], dtype=np.int64))
+    assert found["near"] == np.flatnonzero(distance == 1).tolist()
+    assert found["second"] == np.flatnonzero(distance == 2).tolist()
+    inside = np.flatnonzero((distance >= 0) & (distance <= 2))
+    edges = {frozenset(edge) for edge in found["edges"]}
+    matrix = graph.adjacency.toarray() > 0
+    assert edges == {frozenset((u, v)) for u in inside for v in inside if u < v and matrix[u, v]}
+    assert found["totals"] == [len(found["near"]), len(found["second"]), len(edges)]
+
+
+def test_a_large_neighbourhood_is_bounded_and_keeps_what_is_attended_to():
+    rng = np.random.default_rng(0)
+    ends = rng.integers(0, 400, (2, 12000))
+    hub = np.stack([np.zeros(200, dtype=np.int64), np.arange(1, 201)])
+    graph = Graph.from_edges(np.concatenate([ends, hub], axis=1), 400)
+    distance = dense.hops(graph)[0]
+    wanted = np.concatenate([np.flatnonzero(distance == 1)[-5:], np.flatnonzero(distance == 2)[-5:]])
+    found = neighbourhood(graph, 0, wanted)
+    assert (len(found["near"]), len(found["second"]), len(found["edges"])) == (NEAR, SECOND, LINES)
+    assert found["totals"][0] == (distance == 1).sum()
+    assert set(wanted) <= {*found["near"], *found["second"]}
+    joined = {end for edge in found["edges"] for end in edge}
+    assert {*found["near"], *found["second"]} <= joined  # every node drawn hangs together with the rest
+
+
+def test_renumbering_keeps_who_is_who():
+    drawn = [{"node": 7, "near": [9], "second": [3], "edges": [[7, 9], [9, 3]], "heads": [[[3, 100, 2, 0]]]}]
+    numbers = renumber(drawn)
+    assert list(numbers) == [7, 9, 3]
+    assert drawn[0] == {"node": 0, "near": [1], "second": [2], "edges": [0, 1, 1, 2], "heads": [[[2, 100, 2, 0]]]}
+
+
+def test_the_explorer_holds_what_explain_says(karate_run):
+    prediction = karate_run.logits().argmax(-1).numpy()
+    held = explorer(karate_run, prediction)
+    assert held["total"] == len(held["picks"]) == 34
+    ids = held["nodes"]["id"]
+    assert held["nodes"]["class"] == [int(karate_run.y[int(name)]) for name in ids]
+    assert held["nodes"]["prediction"] == [int(prediction[int(name)]) for name in ids]
+    for node in (0, 33):
+        (pick,) = [pick for pick in held["picks"] if ids[pick["node"]] == str(node)]
+        rows = explain(karate_run, node)
+        for layer, heads in enumerate(pick["heads"]):
+            for head, flat in enumerate(heads):
+                told = [(int(ids[flat[i]]), flat[i + 1] / 1e4, flat[i + 2]) for i in range(0, len(flat), 4)]
+                same = [row for row in rows if (row["layer"], row["head"]) == (layer + 1, head + 1)]
+                assert [(u, hops) for u, _, hops in told] == [(row["node"], row["hops"]) for row in same]
+                assert [w for _, w, _ in told] == pytest.approx([row["weight"] for row in same], abs=1e-4)
+
+
+def test_a_large_graph_is_sampled(karate_run, monkeypatch):
+    monkeypatch.setattr(module, "BUDGET", 1)
+    held = explorer(karate_run, karate_run.y)
+    assert len(held["picks"]) == 20
+    assert held["total"] == 34
+
+
+def test_a_model_without_attention_shows_neighbourhoods(gcn):
+    from asgat.run_data import load_run
+
+    run = load_run(gcn)
+    held = explorer(run, run.y)
+    assert len(held["picks"]) == 34
+    assert all(pick["heads"] == [] and pick["near"] for pick in held["picks"])

@@ -1,0 +1,109 @@
+"""The findings of a report."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from asgat.graph import Graph
+from asgat.report.findings import attention_findings, count, data_findings, training_findings
+from asgat.run_data import load_run
+
+FREQUENCY = np.linspace(0.0, 2.0, 101)
+FLAT = np.ones_like(FREQUENCY)
+
+
+def about(findings):
+    return {finding.about: finding for finding in findings}
+
+
+def on_graph(run, edges):
+    """The run with other edges between its nodes."""
+    graph = Graph.from_edges(np.array(edges, dtype=np.int64).reshape(-1, 2).T, run.dataset.num_nodes)
+    return replace(run, dataset=replace(run.dataset, graph=graph))
+
+
+def test_a_sound_graph_has_only_its_homophily_told(karate_run):
+    found = about(data_findings(karate_run))
+    assert set(found) == {"homophily"}
+    assert "β = 0.89: neighbours are mostly of one class" in found["homophily"].text
+
+
+def test_isolated_nodes_and_parts_are_counted(karate_run):
+    found = about(data_findings(on_graph(karate_run, [(0, 1), (2, 3), (4, 5)])))
+    assert found["isolated nodes"].text.startswith("28 nodes have no edge (82.4%)")
+    assert found["isolated nodes"].level == "warning"
+    assert "3 connected parts" in found["components"].text
+
+
+def test_unlabelled_nodes_and_rare_classes(karate_run):
+    y = karate_run.y.copy()
+    others = np.flatnonzero(~(karate_run.train_mask | karate_run.val_mask | karate_run.test_mask))
+    free = others if len(others) else karate_run.dataset.splits[0].test
+    split = replace(karate_run.dataset.splits[0], test=np.setdiff1d(karate_run.dataset.splits[0].test, free))
+    y[free] = -1
+    train = split.train[y[split.train] == 1]
+    split = replace(split, train=np.setdiff1d(split.train, train[3:]))
+    changed = replace(karate_run, dataset=replace(karate_run.dataset, y=y, splits=(split,)))
+    found = about(data_findings(changed))
+    assert found["labels"].text.startswith(f"{len(free)} nodes have no label")
+    assert "class 1" in found["rare classes"].text
+
+
+def test_what_fit_noticed_is_told(named):
+    found = [finding for finding in data_findings(load_run(named)) if finding.about == "as it was read"]
+    assert len(found) == 1
+    assert "merged" in found[0].text
+
+
+@pytest.mark.parametrize(("right", "level"), [(True, "good"), (False, "warning")])
+def test_training_is_measured_by_the_largest_class(karate_run, right, level):
+    prediction = karate_run.y if right else np.full_like(karate_run.y, np.bincount(karate_run.y).argmax())
+    found = about(training_findings(karate_run, {}, prediction))
+    assert found["learned something"].level == level
+    assert set(found) == {"learned something"}
+
+
+def test_unfinished_restarted_and_cut_short_runs_are_told(karate_run):
+    result = {"finished": False, "runs": [0, 1], "restarts": 2, "rows": [{"best_epoch": karate_run.config.epochs}]}
+    found = about(training_findings(karate_run, result, karate_run.y))
+    assert found["unfinished"].text.startswith("1 of 2 runs")
+    assert found["restarts"].text.startswith("2 starts were")
+    assert "1 run;" in found["epochs"].text
+
+
+def test_overfitting_is_told(karate_run):
+    prediction = np.where(karate_run.test_mask, 1 - karate_run.y, karate_run.y)
+    found = about(training_findings(karate_run, {}, prediction))
+    assert found["overfitting"].text.startswith("Training nodes are 100.0% right, test nodes 0.0%")
+
+
+def test_flat_heads_are_named():
+    responses = [np.stack([FREQUENCY, np.zeros_like(FREQUENCY)], axis=1), FREQUENCY[:, None]]
+    found = about(attention_findings({}, FREQUENCY, FLAT, responses))
+    assert "head 2 of layer 1." in found["flat heads"].text
+    assert "heads" not in found
+    assert set(about(attention_findings({}, FREQUENCY, FLAT, responses[1:]))) == {"heads"}
+
+
+@pytest.mark.parametrize(
+    ("share", "bound", "level", "text"),
+    [
+        (1.0, 0.0, "good", "100.0% of the attention rows are proven to be those of all pairs."),
+        (0.5, 0.01, "good", "missed by at most 0.01."),
+        (0.5, 1.0, "warning", "missed by at most 1."),
+    ],
+)
+def test_the_certificate_is_told(share, bound, level, text):
+    result = {"certified_share": share, "max_bound": bound}
+    found = about(attention_findings(result, FREQUENCY, FLAT, []))["certificate"]
+    assert (found.level, text in found.text) == (level, True)
+
+
+def test_a_fallback_is_told():
+    found = about(attention_findings({"fallback": {"heads": 1}}, FREQUENCY, FLAT, []))
+    assert "did not converge for 1 head;" in found["fallback"].text
+
+
+def test_count():
+    assert (count(1, "head"), count(2, "head"), count(1200, "is", "are")) == ("1 head", "2 heads", "1,200 are")

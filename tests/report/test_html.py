@@ -1,0 +1,208 @@
+"""The page: one file, safe whatever the names in it are, and working in a real browser where one is found."""
+
+import json
+import re
+
+import pytest
+from tests.report.conftest import EVIL
+
+from asgat.data import load_dataset
+from asgat.recipe import load_config
+from asgat.report.html import embed, render, write_report
+from asgat.run_data import load_run
+from asgat.training.runner import run
+
+
+@pytest.fixture(scope="module")
+def page(karate, tmp_path_factory):
+    path, content = write_report(load_run(karate), tmp_path_factory.mktemp("page") / "report.html")
+    return path.read_text(encoding="utf-8"), content
+
+
+def test_the_page_holds_its_data_and_asks_for_nothing(page):
+    text, content = page
+    (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    assert json.loads(data) == json.loads(json.dumps(content))
+    assert "{{" not in text.replace(data, "")
+    addresses = re.findall(r"https?://[^\s\"']+", text)
+    assert set(addresses) <= {"http://www.w3.org/2000/svg"}
+    assert "default-src 'none'" in text
+    assert "unsafe-inline'; img" not in text
+    assert "innerHTML" not in text
+    assert len(text) < 1_000_000
+
+
+def test_names_cannot_become_markup(named, tmp_path):
+    path, content = write_report(load_run(named), tmp_path / "report.html")
+    text = path.read_text(encoding="utf-8")
+    assert EVIL in content["classes"][0]
+    assert EVIL in content["explorer"]["nodes"]["id"]
+    assert "<img" not in text
+    assert text.count("</script>") == 2
+    (data,) = re.findall(r'id="data">(.*?)</script>', text, re.DOTALL)
+    assert json.loads(data)["explorer"]["nodes"]["id"] == content["explorer"]["nodes"]["id"]
+
+
+@pytest.mark.parametrize("text", ["</script>", "<!--<script>", "a & b > c", "\u2028\u2029", "\ud800", "{{title}}"])
+def test_embedded_text_comes_back_as_it_was(text):
+    found = embed({"a": [text, 1.5, float("nan")]})
+    assert not set("<>&\u2028\u2029") & set(found)
+    assert found.isascii()
+    assert json.loads(found) == {"a": [text, 1.5, None]}
+
+
+def test_data_is_never_taken_for_a_place(page):
+    _, content = page
+    text = render({**content, "title": "{{data}} & <b>", "classes": ["{{style}}", "{{nothing}}"]})
+    assert "<title>{{data}} &amp; &lt;b&gt;</title>" in text
+    assert text.count("{{style}}") == 1
+
+
+# -- in a browser -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """The demo's data and settings, for a few epochs."""
+    path = tmp_path_factory.mktemp("demo")
+    config = load_config("csbm", "asgat-cheb", {"epochs": 8})
+    run(load_dataset("csbm"), "asgat-cheb", config, runs=[0, 1], out=path)
+    return write_report(load_run(path))[0]
+
+
+@pytest.fixture(scope="module")
+def texas(real_data, tmp_path_factory):
+    path = tmp_path_factory.mktemp("texas")
+    config = load_config("texas", "asgat-cheb", {"epochs": 8})
+    run(load_dataset("texas", data_dir=real_data), "asgat-cheb", config, runs=[0], out=path)
+    return write_report(load_run(path, real_data))[0]
+
+
+CHARTS = ("loss", "score", "filter-0", "filter-1", "homophily", "confusion", "distance-chart", "explorer-card")
+
+
+def marks(browser, chart):
+    return browser.evaluate(f"document.querySelectorAll('#{chart} .mark').length")
+
+
+def check_quiet(browser):
+    assert browser.complaints == []
+    assert [url for url in browser.requests if not url.startswith(("file:", "data:", "about:"))] == []
+
+
+def pick_other(browser):
+    """Types another node's id, as a user would; returns the id."""
+    other = browser.evaluate(
+        "[...document.querySelectorAll('#node-ids option')].map((o) => o.value)"
+        ".find((v) => v !== document.getElementById('node').value)"
+    )
+    browser.evaluate("document.getElementById('node').focus(); document.getElementById('node').select()")
+    browser("Input.insertText", text=other)
+    browser.press("Enter", 13, "\r")
+    browser.settle()
+    return other
+
+
+@pytest.mark.parametrize("name", ["demo", "texas"])
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (400, True)], ids=["wide light", "narrow dark"])
+def test_a_report_works_in_a_browser(browser, request, name, width, dark):
+    path = request.getfixturevalue(name)
+    browser.open(path, width, dark=dark)
+    check_quiet(browser)
+    for chart in CHARTS:
+        assert marks(browser, chart) > 0, f"{chart} is empty"
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width  # nothing sticks out
+
+    before = browser.evaluate("document.getElementById('canvas').innerHTML")
+    table = browser.evaluate("document.getElementById('attended').textContent")
+    other = pick_other(browser)
+    assert browser.evaluate("document.querySelector('.facts dd').textContent") == other
+    assert browser.evaluate("document.getElementById('canvas').innerHTML") != before
+    assert browser.evaluate("document.getElementById('attended').textContent") != table
+
+    edges = "document.querySelectorAll('#graph .attention[data-head=\"{}\"]').length".format
+    rows = "document.querySelectorAll('#attended tr[data-head=\"{}\"]').length".format
+    heads = browser.evaluate("[...document.querySelectorAll('input[data-head]:checked')].map((b) => b.dataset.head)")
+    head = next(h for h in heads if browser.evaluate(edges(h)))
+    total = browser.evaluate("document.querySelectorAll('#graph .attention').length")
+    mine = browser.evaluate(edges(head))
+    switch = f"document.querySelector('input[data-head=\"{head}\"]')"
+    browser.evaluate(f"{switch}.focus()")
+    browser.press(" ", 32, " ")
+    browser.settle()
+    assert browser.evaluate(edges(head)) == browser.evaluate(rows(head)) == 0
+    assert browser.evaluate("document.querySelectorAll('#graph .attention').length") == total - mine
+    browser.press(" ", 32, " ")
+    browser.settle()
+    assert browser.evaluate(edges(head)) == mine
+    check_quiet(browser)
+
+
+def test_the_keyboard_reaches_nodes_and_charts(browser, demo):
+    browser.open(demo)
+    browser.evaluate("document.querySelector('#loss svg[tabindex]').focus()")
+    browser.press("ArrowRight", 39)
+    assert "training loss" in browser.evaluate("document.getElementById('tip').textContent")
+    browser.press("Escape", 27)
+    assert browser.evaluate("document.getElementById('tip').hidden")
+    browser.evaluate("document.querySelector('#graph .vertex').focus()")
+    while browser.evaluate("document.activeElement.getAttribute('role')") != "button":
+        browser.press("ArrowRight", 39)
+    wanted = browser.evaluate("document.activeElement.getAttribute('aria-label').match(/^node (.*?),/)[1]")
+    browser.press("Enter", 13, "\r")
+    browser.settle()
+    assert browser.evaluate("document.getElementById('node').value") == wanted
+    assert browser.evaluate("document.activeElement.classList.contains('centre')")
+    check_quiet(browser)
+
+
+def test_hiding_a_line_and_changing_the_theme(browser, demo):
+    browser.open(demo)
+    before = marks(browser, "filter-0")
+    browser.evaluate("document.querySelector('#filter-0 .legend button').click()")
+    assert marks(browser, "filter-0") == before - 1
+    light = browser.evaluate("getComputedStyle(document.body).backgroundColor")
+    seen = set()
+    for _ in range(3):
+        browser.evaluate("document.getElementById('theme').click()")
+        seen.add(browser.evaluate("document.getElementById('theme').textContent"))
+        if browser.evaluate("document.documentElement.dataset.theme") == "dark":
+            assert browser.evaluate("getComputedStyle(document.body).backgroundColor") != light
+    assert seen == {"Theme: auto", "Theme: light", "Theme: dark"}
+
+
+def test_an_unknown_node_is_told(browser, demo):
+    browser.open(demo)
+    browser.evaluate("document.getElementById('node').focus(); document.getElementById('node').select()")
+    browser("Input.insertText", text="nobody")
+    browser.press("Enter", 13, "\r")
+    assert "no node “nobody”" in browser.evaluate("document.querySelector('.message').textContent")
+
+
+def test_an_address_can_name_a_node(browser, demo):
+    browser.open(demo, fragment="#node=17")
+    assert browser.evaluate("document.querySelector('.facts dd').textContent") == "17"
+
+
+def test_names_stay_text_in_a_browser(browser, named, tmp_path):
+    path, content = write_report(load_run(named), tmp_path / "report.html")
+    browser.open(path)
+    for node in content["explorer"]["nodes"]["id"][:4]:
+        browser.evaluate("document.getElementById('node').focus(); document.getElementById('node').select()")
+        browser("Input.insertText", text=node)
+        browser.press("Enter", 13, "\r")
+        browser.settle()
+    assert browser.evaluate("document.images.length + document.querySelectorAll('b:not(#tip b)').length") == 0
+    assert browser.evaluate("document.title") == content["title"]
+    assert EVIL in browser.evaluate("document.querySelector('#confusion th.side').textContent")
+    check_quiet(browser)
+
+
+def test_a_model_without_attention_has_a_page_too(browser, gcn):
+    path, _ = write_report(load_run(gcn))
+    browser.open(path)
+    check_quiet(browser)
+    for chart in ("loss", "score", "homophily", "confusion", "explorer-card"):
+        assert marks(browser, chart) > 0
+    assert browser.evaluate("document.getElementById('filters').hidden && document.getElementById('distance').hidden")
+    assert browser.evaluate("document.querySelectorAll('#graph .attention').length") == 0
