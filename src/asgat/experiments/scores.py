@@ -133,6 +133,7 @@ def draw(result: Result, words: str) -> Any:
             axis.axvline(100 * best, color=BEST, ls="--", lw=1.2, label="best published")
         labels = axis.set_yticks(heights, list(rows), fontsize=8)
         labels[list(rows).index(entry["chosen"])].label1.set_fontweight("bold")
+        axis.margins(x=0.07)
         axis.invert_yaxis()
         axis.set_title(title(dataset), fontsize=10)
         axis.tick_params(axis="x", labelsize=8)
