@@ -77,7 +77,7 @@ def run_batched(
     jobs = [Job(splits[i], seed if several else seed + i, configs[number]) for number, i in places]
     at_once = runs_at_once(dataset, configs[0], device)
     rows: list[list[dict[str, Any]]] = [[] for _ in configs]
-    for place, outcome in _train(build, inputs, y, jobs, dataset.metric, at_once, progress):
+    for place, outcome in iter_batched(build, inputs, y, jobs, dataset.metric, at_once, progress):
         number, i = places[place]
         if isinstance(outcome, DivergedError):
             if len(configs) == 1:
@@ -126,7 +126,7 @@ def train_batched(
         progress: called with the runs finished and the runs in all.
     """
     check_configs([job.config for job in jobs])
-    outcomes = dict(_train(build, inputs, y, jobs, metric, at_once, progress))
+    outcomes = dict(iter_batched(build, inputs, y, jobs, metric, at_once, progress))
     return [outcomes[place] for place in range(len(jobs))]
 
 
@@ -158,7 +158,7 @@ def runs_at_once(dataset: Dataset, config: TrainConfig, device: torch.device) ->
     return max(1, free // 2 // max(each, 1))
 
 
-def _train(
+def iter_batched(
     build: Callable[[TrainConfig], nn.Module],
     inputs: tuple[Any, ...],
     y: Tensor,
@@ -167,7 +167,7 @@ def _train(
     at_once: int | None,
     progress: Progress | None,
 ) -> Iterator[tuple[int, Outcome]]:
-    """Places of jobs and their outcomes, as they are known."""
+    """The places of jobs and their outcomes, as they become known; see :func:`train_batched`."""
     meter = _Meter(len(jobs), progress)
     operator = inputs[1] if len(inputs) == 2 else None
     stackable = isinstance(operator, SpectralOperator) and not isinstance(operator, RationalForm)
