@@ -229,7 +229,7 @@ def test_handled_and_said(asgat, change, words):
 EDGES = "source,target\na,b\nb,c\nc,d\n"
 NODES = "id,kind,f\na,x,1\nb,y,2\nc,x,3\nd,y,4\n"
 
-BAD = {
+BAD: dict[str, tuple[dict[str, str | bytes], list[str], str]] = {
     "label column missing": ({}, ["--label", "class"], "no column 'class'"),
     "id column missing": ({}, ["--id", "key"], "no column 'key'"),
     "source column missing": ({}, ["--source", "from", "--target", "to"], "no column 'from'"),
@@ -280,7 +280,8 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_is_one_sentence_and_code_two(asgat, place, case):
     files, options, words = BAD[case]
-    for name, content in {"edges.csv": EDGES, "nodes.csv": NODES, **files}.items():
+    contents: dict[str, str | bytes] = {"edges.csv": EDGES, "nodes.csv": NODES, **files}
+    for name, content in contents.items():
         (place / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     given = dict(zip(FIT[1::2], FIT[2::2], strict=True))
     more = [pair for pair in zip(options[::2], options[1::2], strict=True) if pair[0] in given]

@@ -102,7 +102,7 @@ def test_parquet(tmp_path):
     assert found.column("b").texts() == ["true", "", "false"]
     assert found.column("s").missing.tolist() == [False, True, True]
     assert found.column("c").texts() == ["u", "v", "u"]
-    np.testing.assert_array_equal(found.column("f").numbers, [0.5, np.nan, 2.0])  # type: ignore[arg-type]
+    np.testing.assert_array_equal(found.column("f").numbers, [0.5, np.nan, 2.0])
     parquet.write_table(pyarrow.table({"a": [[1], [2]]}), tmp_path / "list.parquet")
     with pytest.raises(AsgatError, match="'a' holds list"):
         read_table(tmp_path / "list.parquet")
@@ -127,7 +127,8 @@ def test_a_missing_extra_is_named(tmp_path, monkeypatch):
 
 def test_arrays(tmp_path):
     arrays = {"x": np.arange(6.0).reshape(3, 2), "y": np.array([0, 1, -1]), "edge_index": np.array([[0, 1], [1, 2]])}
-    np.savez(tmp_path / "a.npz", **arrays, train_mask=np.ones(3, dtype=bool), weight=np.array([1.0, 2.0]))
+    arrays |= {"train_mask": np.ones(3, dtype=bool), "weight": np.array([1.0, 2.0])}
+    np.savez(tmp_path / "a.npz", **arrays)  # type: ignore[arg-type]
     assert list(read_table(tmp_path / "a.npz").columns) == ["x0", "x1", "y"]
     raw = UserFile(tmp_path / "a.npz", (tmp_path / "a.npz").read_bytes())
     edges = read_edge_arrays(raw)
