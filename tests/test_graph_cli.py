@@ -89,8 +89,8 @@ def test_from_files_to_predictions(asgat):
         "β",
         "self-loop",
         "repeat",
-        "'town' has no value",
-        "'same'",
+        "town (9), weight_kg (1)",
+        "Column same: left out",
         "k = 9",
         "form =",
     ):
@@ -205,12 +205,18 @@ def test_other_formats(asgat, ending):
     ("change", "words"),
     [
         (lambda rows: rows[3].__setitem__(1, "rare"), "A single node is of class 'rare'"),
-        (lambda rows: [row.append("1") for row in rows[1:]] and rows[0].append("one"), "'one': it is 1 everywhere"),
+        (
+            lambda rows: [row.append("1") for row in rows[1:]] and rows[0].append("one"),
+            "columns (same, one): left out, as the value is the same",
+        ),
         (lambda rows: rows.append(["alone", "", "1", "Ulm", "yes", "1", "7"]), "without an edge"),
-        (lambda rows: [row.__setitem__(2, "") for row in rows[1:]], "Left out 'size': it has no value"),
-        (lambda rows: [row.__setitem__(3, f"t{i}") for i, row in enumerate(rows[1:])], "'town': 60 different texts"),
+        (lambda rows: [row.__setitem__(2, "") for row in rows[1:]], "Column size: left out, as there is no value"),
+        (
+            lambda rows: [row.__setitem__(3, f"t{i}") for i, row in enumerate(rows[1:])],
+            "Column town: left out, as most texts occur once",
+        ),
         (lambda rows: [row.__delitem__(slice(2, None)) for row in rows], "told apart by their degree"),
-        (lambda rows: rows[5].__setitem__(2, "inf"), "'size' has no value at 1 nodes"),
+        (lambda rows: rows[5].__setitem__(2, "inf"), "size (1), town (9)"),
         (lambda rows: rows[5].__setitem__(2, "1e300"), "run directory"),
     ],
 )

@@ -17,6 +17,7 @@ from asgat.graph import Graph
 Kind = Literal["number", "boolean", "category", "unused"]
 MAX_CATEGORIES = 50
 LARGEST = 10.0  # spreads a number may lie from the centre; further out it counts as that far
+Found = dict[str, list[str]]  # columns by what is to be said of them
 DEGREE = ("constant", "log degree")
 
 
@@ -75,9 +76,10 @@ class FeatureEncoder:
     @classmethod
     def fit(cls, columns: Sequence[Column]) -> Self:
         """Decides from the values what each column is."""
-        notes: list[str] = []
-        features = tuple(_fit(column, notes) for column in columns)
+        found: Found = {}
+        features = tuple(_fit(column, found) for column in columns)
         degree = not any(feature.outputs for feature in features)
+        notes = [f"{_columns(names)}: {what}." for what, names in found.items()]
         if degree:
             notes.append("There is no feature to use, so nodes are told apart by their degree.")
         return cls(features, degree, tuple(notes))
@@ -143,34 +145,38 @@ def _feature(held: Mapping[str, Any]) -> Feature:
     return feature
 
 
-def _fit(column: Column, notes: list[str]) -> Feature:
+def _fit(column: Column, found: Found) -> Feature:
+    """Decides what a column is, and adds it to what is found worth saying."""
+
     numbers = column.numbers
     missing = column.missing if numbers is None else ~np.isfinite(numbers)
     gone = int(missing.sum())
     if gone == len(column):
-        notes.append(f"Left out {column.name!r}: it has no value.")
+        found.setdefault("left out, as there is no value", []).append(column.name)
         return Feature(column.name, "unused")
     if gone:
-        notes.append(f"{column.name!r} has no value at {gone:,} nodes; a column of its own tells where.")
+        found.setdefault("values are missing; one more column each tells where", []).append(f"{column.name} ({gone:,})")
     if numbers is not None:
         present = numbers[~missing]
         if (present == present[0]).all() and not gone:
-            notes.append(f"Left out {column.name!r}: it is {column.texts()[0]} everywhere.")
+            found.setdefault("left out, as the value is the same everywhere", []).append(column.name)
             return Feature(column.name, "unused")
         if np.isin(present, (0.0, 1.0)).all():
             return Feature(column.name, "boolean", flag=gone > 0)
         return Feature(column.name, "number", *_centre_and_scale(present), flag=gone > 0)
     counts = Counter(text for text, empty in zip(column.texts(), missing.tolist(), strict=True) if not empty)
     if len(counts) == 1 and not gone:
-        notes.append(f"Left out {column.name!r}: it is {next(iter(counts))!r:.60} everywhere.")
+        found.setdefault("left out, as the value is the same everywhere", []).append(column.name)
         return Feature(column.name, "unused")
     if len(counts) > MAX_CATEGORIES and len(counts) > 0.5 * sum(counts.values()):
-        notes.append(f"Left out {column.name!r}: {len(counts):,} different texts tell nodes apart, not kinds of nodes.")
+        found.setdefault("left out, as most texts occur once and so tell nothing of other nodes", []).append(
+            column.name
+        )
         return Feature(column.name, "unused")
     kept = sorted(sorted(counts), key=lambda value: -counts[value])[:MAX_CATEGORIES]
     if len(counts) > MAX_CATEGORIES:
-        notes.append(
-            f"{column.name!r} has {len(counts):,} values; the {MAX_CATEGORIES} most frequent have a column each."
+        found.setdefault(f"many values; the {MAX_CATEGORIES} most frequent have a column each", []).append(
+            f"{column.name} ({len(counts):,})"
         )
     return Feature(column.name, "category", 0.0, 1.0, tuple(sorted(kept)), len(counts) > len(kept), gone > 0)
 
@@ -216,6 +222,13 @@ def _encode(feature: Feature, column: Column, out: npt.NDArray[np.float32], note
             out[row, at] = 1.0
     if unknown:
         notes.append(f"{feature.name!r} has values at {unknown:,} nodes that were not there when the model was fitted.")
+
+
+def _columns(names: Sequence[str]) -> str:
+    """``Column a``, or ``12 columns (a, b, c, …)``."""
+    if len(names) == 1:
+        return f"Column {names[0]}"
+    return f"{len(names)} columns ({', '.join(names[:5])}{', …' if len(names) > 5 else ''})"
 
 
 def _quoted(names: Sequence[str]) -> str:
