@@ -14,6 +14,7 @@ setup: .venv/installed
 
 demo: setup  ## ASGAT, GCN and MLP side by side on the embedded heterophilic graph
 	$(BIN)/python -m asgat compare csbm --models asgat-cheb,gcn,mlp --splits 0-2 --out runs/demo
+	$(BIN)/python -m asgat report runs/demo/csbm-asgat-cheb-seed0-runs0-2
 
 lint: setup
 	$(BIN)/ruff check .
@@ -31,7 +32,15 @@ bench: setup  ## time of one epoch against PyG's GAT, and growth with the graph
 	$(BIN)/python -m asgat bench scale
 
 system-extras:  ## optional system packages that some tests use where they are found
-	@echo "nothing to install yet"
+	@set -e; packages="chromium postgresql"; missing=""; \
+	for package in $$packages; do \
+	  dpkg-query -W -f '$${Status}' $$package 2>/dev/null | grep -q "install ok installed" || missing="$$missing $$package"; \
+	done; \
+	if ! command -v apt-get >/dev/null; then echo "no apt-get here: install $$packages by hand, or let their tests skip"; \
+	elif [ -z "$$missing" ]; then echo "all there: $$packages"; \
+	elif [ "$$(id -u)" = 0 ]; then apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $$missing; \
+	elif sudo -n true 2>/dev/null; then sudo -n apt-get update -q && sudo -n env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $$missing; \
+	else echo "installing$$missing takes root: run \`sudo make system-extras\`, or let their tests skip"; fi
 
 clean:
 	rm -rf .venv dist build runs .pytest_cache .mypy_cache .ruff_cache .hypothesis

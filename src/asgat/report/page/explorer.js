@@ -88,7 +88,7 @@ function explorer() {
     const rings = [[], p.near.slice(), p.second.slice(), []];
     const hops = new Map();
     const known = new Set([p.node, ...p.near, ...p.second]);
-    for (const e of found.filter(felt)) if (!known.has(e.node)) { known.add(e.node); hops.set(e.node, e.hops); rings[e.hops === 1 ? 1 : e.hops === 2 ? 2 : 3].push(e.node); }
+    for (const e of found) if (!known.has(e.node)) { known.add(e.node); hops.set(e.node, e.hops); rings[e.hops === 1 ? 1 : e.hops === 2 ? 2 : 3].push(e.node); }
     const ties = new Map();
     for (let i = 0; i < p.edges.length; i += 2) for (const [a, b] of [[p.edges[i], p.edges[i + 1]], [p.edges[i + 1], p.edges[i]]]) ties.set(a, [...(ties.get(a) || []), b]);
     const put = (v, angle, ring) => place.set(v, { x: cx + radius[ring] * Math.cos(angle), y: cy + radius[ring] * Math.sin(angle), ring, angle, hops: hops.get(v) ?? ring });
@@ -115,7 +115,7 @@ function explorer() {
       const mine = far.filter((v) => hops.get(v) === kind);
       const first = slot;
       for (const v of mine) put(v, -Math.PI / 2 + (2 * Math.PI * slot++) / slots, 3);
-      labels.push({ text: kind < 0 ? "no path" : `${kind} hops`, angle: -Math.PI / 2 + (2 * Math.PI * (first + (mine.length > 1 ? Math.floor((mine.length - 1) / 2) + 0.5 : mine.length - 0.4))) / slots, from: -Math.PI / 2 + (2 * Math.PI * (first - 0.35)) / slots, to: -Math.PI / 2 + (2 * Math.PI * (slot - 0.65)) / slots });
+      labels.push({ nodes: mine, text: kind < 0 ? "no path" : `${kind} hops`, angle: -Math.PI / 2 + (2 * Math.PI * (first + (mine.length > 1 ? Math.floor((mine.length - 1) / 2) + 0.5 : mine.length - 0.4))) / slots, from: -Math.PI / 2 + (2 * Math.PI * (first - 0.35)) / slots, to: -Math.PI / 2 + (2 * Math.PI * (slot - 0.65)) / slots });
       slot += 1;
     }
     return { place, labels };
@@ -129,12 +129,15 @@ function explorer() {
     const height = Math.round(Math.min(660, Math.max(300, width * 0.86)));
     const cx = width / 2, cy = height / 2;
     const full = Math.min(width / 2 - (width < 420 ? 26 : 44), height / 2 - 26);
-    const anyFar = found.some((e) => felt(e) && (e.hops < 0 || e.hops > 2));
+    // Nodes keep their places while heads are switched; a flat head, which attends anywhere, makes room when it is on.
+    const placed = found.filter((e) => felt(e) && (shown.has(e.h.number) || e.h.character !== "flat"));
+    const anyFar = placed.some((e) => e.hops < 0 || e.hops > 2);
     const radius = anyFar ? [0, 0.35 * full, 0.65 * full, 0.96 * full] : [0, 0.48 * full, 0.96 * full, 0.96 * full];
-    const { place, labels } = layout(p, found, cx, cy, radius);
+    const { place, labels: kinds } = layout(p, placed, cx, cy, radius);
     const total = new Map();
     for (const e of visible.filter(felt)) total.set(e.node, (total.get(e.node) || 0) + e.weight / Math.max(shown.size, 1));
 
+    const labels = kinds.filter((l) => l.nodes.some((v) => total.has(v)));
     const ties = [];
     for (let i = 0; i < p.edges.length; i += 2) { const a = place.get(p.edges[i]), b = place.get(p.edges[i + 1]); ties.push(svg("line", { class: "tie", x1: a.x, y1: a.y, x2: b.x, y2: b.y })); }
 
