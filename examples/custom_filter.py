@@ -57,7 +57,7 @@ def main(epochs: int = 60) -> float:
     print("responses of the first layer's heads at λ = 0, 0.5, 1, 1.5, 2:")
     for head, values in enumerate(response.t().tolist()):
         print(f"  head {head}: " + "  ".join(f"{value:+.2f}" for value in values))
-    score = right[test].double().mean().item()
+    score = float(right[test].double().mean())
     print(f"test {score:.1%}")
     return score
 

@@ -697,3 +697,11 @@ def test_help_and_version(asgat):
     code, output, _ = asgat("train", "--help")
     assert code == 0
     assert all(option in output for option in ("--splits", "--seed", "--set", "--device", "--out", "--json"))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+def test_training_is_logged_for_tensorboard(asgat, place):
+    pytest.importorskip("tensorboard")
+    code, _, errors = asgat("train", "karate", "--model", "mlp", "--splits", "0-1", *QUICK, "--tensorboard", "logs")
+    assert code == 0, errors
+    assert sorted(path.name for path in (place / "logs").iterdir()) == ["run-0", "run-1"]

@@ -124,7 +124,7 @@ def test_what_is_imported_is_declared():
     imported = set()
     for module in SOURCE.rglob("*.py"):
         for line in module.read_text(encoding="utf-8").splitlines():
-            if match := re.match(r"\s*(?:from|import) ([a-z_]+)[\w. ]*(?: import .*)?$", line):
+            if match := re.match(r"\s*(?:from|import) ([a-z_][a-z_0-9]*)[\w. ]*(?: import .*)?$", line):
                 imported.add(match[1])
     foreign = imported - set(sys.stdlib_module_names) - {"asgat"}
     assert {"torch", "numpy"} <= foreign
