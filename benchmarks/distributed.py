@@ -1,0 +1,361 @@
+"""Training in parts: what `docs/scale.md` tells, each figure by a command.
+
+python benchmarks/distributed.py parity --datasets cora,chameleon,50000 --ranks 2,4 --json parity.json
+python benchmarks/distributed.py make 2000000 --degree 20 --out big        # a block model as files
+python benchmarks/distributed.py scale --nodes 200000,2000000 --ranks 2 --json scale-ranks.json
+python benchmarks/distributed.py kill --times 10 --json kill.json
+python benchmarks/distributed.py minibatch --batch-size 2048 --json minibatch.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from asgat.bench.scale import SETTINGS, exponent
+
+# -- parity: ranks against one process --------------------------------------------------------------------------------
+
+
+def parity_config(name: str, epochs: int) -> Any:
+    from asgat.nn.registry import make_config
+    from asgat.recipe import load_config
+
+    plain = dict(epochs=epochs, patience=epochs, dropout=0.0, form="table", max_restarts=0)
+    if name.isdecimal():
+        return make_config("asgat-cheb", **{**SETTINGS, **plain})
+    return load_config(name, "asgat-cheb", plain)
+
+
+def parity_data(name: str) -> Any:
+    from asgat.data import contextual_sbm, load_dataset
+
+    if name.isdecimal():
+        return contextual_sbm(num_nodes=int(name), mean_degree=10.0, num_features=64, seed=0)
+    return load_dataset(name)
+
+
+def parity_rank(rank: int, ranks: int, name: str, epochs: int, precision: str, port: int, file: str) -> None:
+    """One rank of a comparison; rank 0 writes what was found."""
+    import torch
+
+    from asgat.training.distributed import run_distributed
+    from asgat.training.process_group import Group
+    from asgat.training.shard import InMemory
+
+    torch.set_num_threads(1)
+    os.environ.update(RANK=str(rank), WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    group, config = Group.join(), parity_config(name, epochs)
+    with group.watched():
+        source = InMemory(parity_data(name), config)
+        result = run_distributed(source, "asgat-cheb", config, group, [0], dtype=getattr(torch, precision))
+    if group.first:
+        Path(file).write_text(json.dumps(result))
+    group.close()
+
+
+def parity(names: list[str], ranks: list[int], epochs: int, precision: str) -> dict[str, Any]:
+    import torch
+    from torch import multiprocessing
+
+    from asgat.nn.registry import model_spec
+    from asgat.training.runner import make_inputs
+    from asgat.training.trainer import train
+
+    rows = []
+    dtype = getattr(torch, precision)
+    for name in names:
+        data, config = parity_data(name), parity_config(name, epochs)
+        x, operator = make_inputs(data, "asgat-cheb", config, torch.device("cpu"))
+        inputs = x.to(dtype=dtype), operator.to(dtype=dtype)
+        sizes = data.num_features, data.num_classes, data.num_nodes
+        spec = model_spec("asgat-cheb")
+
+        def build(spec: Any = spec, config: Any = config, sizes: Any = sizes) -> Any:
+            return spec.make(config, *sizes).to(dtype)
+
+        outcome = train(build, inputs, torch.from_numpy(data.y), data.splits[0], config)
+        alone = np.array([[e.train_loss, e.val_loss] for e in outcome.history])
+        whole = operator.table.nbytes / 2**20
+        del inputs, operator, x
+        for count in ranks:
+            with tempfile.TemporaryDirectory() as folder:
+                file = str(Path(folder) / "result.json")
+                arguments = count, name, epochs, precision, random.randint(20_000, 40_000), file
+                spawn: Any = multiprocessing.spawn  # type: ignore[attr-defined]
+                spawn(parity_rank, arguments, nprocs=count)
+                result = json.loads(Path(file).read_text())
+            parts = np.array([[e["train_loss"], e["val_loss"]] for e in result["history"]])
+            tables = [part["table_mb"] for part in result["rows"][0]["ranks"]]
+            row = {
+                "dataset": name,
+                "ranks": count,
+                "epochs": len(parts),
+                "precision": precision,
+                "largest_difference": float(np.abs(parts - alone).max()),
+                "table_mb": whole,
+                "table_mb_per_rank": tables,
+                "largest_share_times_ranks": max(tables) / whole * count,
+                "needed_rows": [part["needed_rows"] for part in result["rows"][0]["ranks"]],
+            }
+            rows.append(row)
+            print(
+                f"{name}, {count} ranks, {precision}: losses of {len(parts)} epochs differ by at most "
+                f"{row['largest_difference']:.1e}; largest table {row['largest_share_times_ranks']:.3f} × 1/ranks",
+                flush=True,
+            )
+    return {"rows": rows}
+
+
+# -- a large block model, converted and trained -----------------------------------------------------------------------
+
+
+def make(nodes: int, degree: float, out: Path, features: int = 64, classes: int = 2, homophily: float = 0.2) -> None:
+    """Edges, features and labels of a block model as .npy files; class of node v: v mod classes. Bounded memory."""
+    out.mkdir(parents=True)
+    rng = np.random.default_rng(0)
+    count, step = round(nodes * degree / 2), 1 << 20
+    edges = np.lib.format.open_memmap(out / "edges.npy", mode="w+", dtype=np.int32, shape=(2, count))
+    each = nodes // classes
+    for start in range(0, count, step):
+        size = min(step, count - start)
+        first = rng.integers(each * classes, size=size)
+        other = (first + rng.integers(1, classes, size=size)) % classes
+        label = np.where(rng.random(size) < homophily, first % classes, other)
+        edges[0, start : start + size] = first
+        edges[1, start : start + size] = rng.integers(each, size=size) * classes + label
+    edges.flush()
+    x = np.lib.format.open_memmap(out / "x.npy", mode="w+", dtype=np.float32, shape=(nodes, features))
+    means = rng.choice(np.array([-1, 1], dtype=np.float32), size=(classes, features))
+    for start in range(0, nodes, step):
+        size = min(step, nodes - start)
+        labels = np.arange(start, start + size) % classes
+        x[start : start + size] = rng.standard_normal((size, features), dtype=np.float32) + 0.12 * means[labels]
+    x.flush()
+    np.save(out / "y.npy", np.arange(nodes) % classes)
+
+
+def watch_memory(process: subprocess.Popen[Any], found: dict[str, float]) -> None:
+    """The largest sum of what a process and its children hold that is not a file's: what must fit into memory."""
+    while process.poll() is None:
+        total = 0.0
+        for pid in [process.pid, *children(process.pid)]:
+            try:
+                text = Path(f"/proc/{pid}/status").read_text()
+                total += sum(
+                    int(line.split()[1]) for line in text.splitlines() if line.startswith(("RssAnon", "RssShmem"))
+                )
+            except OSError:
+                continue
+        found["anonymous_mb"] = max(found.get("anonymous_mb", 0.0), total / 1024)
+        time.sleep(0.2)
+
+
+def children(pid: int) -> list[int]:
+    try:
+        direct = [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+    return direct + [grandchild for child in direct for grandchild in children(child)]
+
+
+def timed(command: list[str]) -> dict[str, Any]:
+    """Runs a command; seconds, and the memory of it and its children."""
+    found: dict[str, float] = {}
+    started = time.perf_counter()
+    process = subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    thread = threading.Thread(target=watch_memory, args=(process, found))
+    thread.start()
+    code = process.wait()
+    thread.join()
+    if code:
+        raise SystemExit(f"{' '.join(command)} ended with {code}")
+    return {"seconds": time.perf_counter() - started, **found}
+
+
+def scale(sizes: list[int], degree: float, ranks: int, epochs: int, folder: Path, order: str) -> dict[str, Any]:
+    """Makes, converts and trains; memory in all, seconds of an epoch, exponent of its growth."""
+    rows = []
+    for nodes in sizes:
+        place = folder / str(nodes)
+        shutil.rmtree(place, ignore_errors=True)
+        make(nodes, degree, place / "raw")
+        raw, graph, out = place / "raw", place / "graph", place / "run"
+        program = [sys.executable, "-m", "asgat"]
+        files = ["--features", str(raw / "x.npy"), "--labels", str(raw / "y.npy")]
+        converted = timed([*program, "convert", str(raw / "edges.npy"), str(graph), *files, "--order", order])
+        shutil.rmtree(raw)
+        values = {**SETTINGS, "epochs": epochs, "patience": epochs, "max_restarts": 0}
+        settings = [part for key, value in values.items() for part in ("--set", f"{key}={str(value).lower()}")]
+        launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks), "-m", "asgat"]
+        command = ["train", str(graph), "--distributed", "--splits", "0", "--model", "asgat-cheb", *settings]
+        trained = timed([*launcher, *command, "--out", str(out)])
+        result = json.loads((out / "result.json").read_text())
+        run = result["rows"][0]
+        rows.append(
+            {
+                "nodes": nodes,
+                "entries": json.loads((graph / "header.json").read_text())["num_entries"],
+                "ranks": ranks,
+                "convert_s": converted["seconds"],
+                "convert_mb": converted["anonymous_mb"],
+                "build_s": max(part["build_s"] for part in run["ranks"]),
+                "epoch_s": result["ms_per_epoch"] / 1000,
+                "train_mb": trained["anonymous_mb"],
+                "peak_mb_per_rank": [part["peak_memory_mb"] for part in run["ranks"]],
+                "table_mb_per_rank": [part["table_mb"] for part in run["ranks"]],
+                "needed_rows": [part["needed_rows"] for part in run["ranks"]],
+                "micro_f1": run["micro_f1"],
+            }
+        )
+        print(json.dumps(rows[-1]), flush=True)
+        shutil.rmtree(place)
+    return {"rows": rows, "exponent_epoch": exponent(rows, "epoch_s"), "settings": SETTINGS}
+
+
+# -- lost ranks -------------------------------------------------------------------------------------------------------
+
+
+def kill(times: int, ranks: int, seed: int) -> dict[str, Any]:
+    """Kills a random rank at a random moment, then relaunches; the result must be that of an undisturbed run."""
+    draw = random.Random(seed)
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks), "-m", "asgat"]
+    settings = ["form=table", "epochs=150", "patience=150", "max_restarts=0"]
+    options = [part for setting in settings for part in ("--set", setting)]
+    command = [*launcher, "train", "csbm", "--distributed", "--splits", "0", "--model", "asgat-cheb", *options]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([*command, "--out", f"{folder}/whole"], env=environment, check=True, capture_output=True)
+        whole = json.loads(Path(f"{folder}/whole/result.json").read_text())["rows"][0]
+        number = 0
+        while len(rows) < times:
+            number += 1
+            out = Path(folder) / str(number)
+            process = subprocess.Popen(
+                [*command, "--out", str(out)],
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+            while len(children(process.pid)) < ranks or not (out / "config.toml").exists():
+                time.sleep(0.02)
+            time.sleep(draw.uniform(0.0, whole["seconds"] + whole["ranks"][0]["build_s"]))
+            alive = children(process.pid)
+            if (out / "result.json").exists() or process.poll() is not None or len(alive) < ranks:
+                process.communicate()  # too late: it had finished
+                continue
+            victim = draw.randrange(ranks)
+            os.kill(alive[victim], signal.SIGKILL)
+            killed = time.perf_counter()
+            text = process.communicate()[0]
+            seconds = time.perf_counter() - killed
+            sentence = next((line for line in text.splitlines() if "another rank was lost" in line), "")
+            if not sentence:
+                print(text, flush=True)
+            again = subprocess.run([*command, "--out", str(out)], env=environment, capture_output=True, text=True)
+            run = json.loads((out / "result.json").read_text())["rows"][0] if again.returncode == 0 else {}
+            keys = ("epochs", "best_epoch", "val_loss", "val_score", "micro_f1", "macro_f1")
+            row = {
+                "number": number,
+                "killed_rank": victim,
+                "seconds_to_end": seconds,
+                "exit_code": process.returncode,
+                "sentence": sentence,
+                "resumed": "goes on after epoch" in again.stdout,
+                "same_result": bool(run) and all(run[key] == whole[key] for key in keys),
+            }
+            rows.append(row)
+            print(json.dumps(row), flush=True)
+    return {"rows": rows, "undisturbed": whole}
+
+
+# -- mini-batches -----------------------------------------------------------------------------------------------------
+
+
+def minibatch(dataset: str, batch_size: int, runs: int, epochs: int) -> dict[str, Any]:
+    """Full batches and mini-batches on the same runs, each in a process of its own, whose peak memory is told."""
+    rows = []
+    for size in ("none", str(batch_size)):
+        with tempfile.TemporaryDirectory() as folder:
+            program = [sys.executable, "-m", "asgat", "train", dataset, "--model", "asgat-cheb"]
+            settings = ["--set", f"batch_size={size}", "--set", f"epochs={epochs}", "--splits", f"0-{runs - 1}"]
+            subprocess.run([*program, *settings, "--out", f"{folder}/run"], check=True, stdout=subprocess.DEVNULL)
+            result = json.loads(Path(f"{folder}/run/result.json").read_text())
+        rows.append(
+            {"batch_size": size, **{k: result[k] for k in ("micro_f1", "epochs", "ms_per_epoch", "peak_memory_mb")}}
+        )
+        print(json.dumps(rows[-1]), flush=True)
+    difference = 100 * (rows[1]["micro_f1"]["mean"] - rows[0]["micro_f1"]["mean"])
+    print(f"{dataset}: mini-batches - full batch = {difference:+.2f} points")
+    return {"dataset": dataset, "rows": rows, "difference": difference}
+
+
+def numbers(text: str) -> list[int]:
+    return [int(part) for part in text.split(",")]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    one = commands.add_parser("parity")
+    one.add_argument("--datasets", default="cora,chameleon,50000", help="names, or numbers of nodes of a block model")
+    one.add_argument("--ranks", type=numbers, default=[2, 4])
+    one.add_argument("--epochs", type=int, default=20)
+    one.add_argument("--precision", choices=["float32", "float64"], default="float32")
+    one = commands.add_parser("make")
+    one.add_argument("nodes", type=int)
+    one.add_argument("--degree", type=float, default=20.0)
+    one.add_argument("--out", type=Path, required=True)
+    one = commands.add_parser("scale")
+    one.add_argument("--nodes", type=numbers, default=[200_000, 2_000_000])
+    one.add_argument("--degree", type=float, default=20.0)
+    one.add_argument("--ranks", type=int, default=2)
+    one.add_argument("--epochs", type=int, default=5)
+    one.add_argument("--order", default="rcm")
+    one.add_argument("--folder", type=Path, default=Path("runs/scale"))
+    one = commands.add_parser("kill")
+    one.add_argument("--times", type=int, default=10)
+    one.add_argument("--ranks", type=int, default=2)
+    one.add_argument("--seed", type=int, default=0)
+    one = commands.add_parser("minibatch")
+    one.add_argument("--dataset", default="pubmed")
+    one.add_argument("--batch-size", type=int, default=2048)
+    one.add_argument("--runs", type=int, default=3)
+    one.add_argument("--epochs", type=int, default=2000)
+    for one in commands.choices.values():
+        one.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    if options.command == "make":
+        make(options.nodes, options.degree, options.out)
+        return
+    result = {
+        "parity": lambda: parity(options.datasets.split(","), options.ranks, options.epochs, options.precision),
+        "scale": lambda: scale(
+            options.nodes, options.degree, options.ranks, options.epochs, options.folder, options.order
+        ),
+        "kill": lambda: kill(options.times, options.ranks, options.seed),
+        "minibatch": lambda: minibatch(options.dataset, options.batch_size, options.runs, options.epochs),
+    }[options.command]()
+    result["peak_of_this_process_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+    if options.json:
+        options.json.write_text(json.dumps(result, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""How a rank of a distributed job ends when another one is lost: with a sentence, at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import threading
+
+LOST = 3  # exit code of a rank that lost another
+
+
+class Farewell:
+    """What a rank will have said of itself when it must go.
+
+    Attributes:
+        rank: this one's number.
+        status: what was being done, as in "it was lost while …".
+        remedy: what to do about it.
+    """
+
+    def __init__(self, rank: int) -> None:
+        self.rank = rank
+        self.status = "the job started"
+        self.remedy = "relaunch the same command"
+        self._said = threading.Lock()
+
+    def leave(self, why: str = "") -> None:
+        """Says it and ends this process: leaving in order would wait for the lost one."""
+        if self._said.acquire(blocking=False):
+            detail = f" ({why})" if why else ""
+            text = f"Rank {self.rank}: another rank was lost while {self.status}{detail}; {self.remedy}.\n"
+            sys.stderr.write(text)
+            sys.stderr.flush()
+            os._exit(LOST)
+
+    def on_terminate(self) -> None:
+        """From now on SIGTERM, by which a launcher ends the ranks that are left, is answered so.
+
+        A thread of its own answers: Python's handlers wait while the main thread waits for another rank.
+        """
+        receiver, sender = socket.socketpair()
+        sender.setblocking(False)
+        signal.signal(signal.SIGTERM, lambda *_: None)
+        signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
+        self._sockets = receiver, sender  # kept open
+
+        def wait() -> None:
+            while signal.SIGTERM not in receiver.recv(64):
+                pass
+            self.leave()
+
+        threading.Thread(target=wait, daemon=True).start()

@@ -1,0 +1,186 @@
+"""Training nodes in batches: what a step holds is bounded by the batch, not by the graph."""
+
+from __future__ import annotations
+
+import tempfile
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from asgat.config import TrainConfig
+from asgat.data.dataset import Split
+from asgat.errors import AsgatError
+from asgat.nn.asgat import ASGAT
+from asgat.nn.asgat_conv import ASGATConv
+from asgat.sparse_features import SparseFeatures
+from asgat.spectral import TableOperator
+from asgat.spectral.shard import ShardOperator
+from asgat.training.step import Step, score
+
+FRESH = 4  # rows of a hidden layer computed for a batch, at most, for each of its nodes
+CACHE_BYTES = 1 << 30  # of kept hidden states that stay in memory; more go to a file that is mapped
+
+
+class MinibatchStep(Step):
+    r"""One epoch in steps of ``batch_size`` training nodes, then an evaluation in blocks of as many nodes.
+
+    A batch attends to some nodes, these to others, and so on down to the features. Of a hidden layer the rows the batch
+    attends to most, up to four for each of its nodes, are computed anew, with gradients; the others are taken as the
+    last evaluation left them. With a batch of all training nodes of a graph in which that is everything, a step is that
+    of :class:`Step`.
+
+    Memory beside the table: O(batch · heads · k · layers) for attention, O(batch · FRESH · width) for features, and the
+    kept hidden states, N · heads · hidden numbers a hidden layer, in a file where they are over a gibibyte.
+
+    Args:
+        model, inputs, y, split, config, metric: as for :class:`Step`; ``config.batch_size`` is the size of a batch.
+    """
+
+    def __init__(
+        self, model: nn.Module, inputs: tuple[Any, ...], y: Tensor, split: Split, config: TrainConfig, metric: str
+    ) -> None:
+        super().__init__(model, inputs, y, split, config, metric)
+        x, operator = check_minibatch(model, inputs)
+        assert isinstance(model, ASGAT)
+        self.net, self.batch_size = model, int(getattr(config, "batch_size", None) or len(split.train))
+        self.limit = FRESH * self.batch_size
+        self.features = _Rows(x)
+        self.operator = ShardOperator.of(operator)
+        self.number = torch.zeros(operator.num_nodes, dtype=torch.int32, device=y.device)
+        widths = [conv.out_channels * (conv.heads if conv.concat else 1) for conv in model.convs[:-1]]
+        self.hidden = [kept_rows(operator.num_nodes, width, x.dtype, y.device) for width in widths]
+        self.evaluate()  # so that there is something to take
+
+    def __call__(self) -> Tensor:
+        """One epoch; returns what :meth:`Step.__call__` does, the training loss as the mean over the steps."""
+        self.model.train()
+        count = len(self.train_nodes)
+        total = torch.zeros((), dtype=torch.float64, device=self.train_labels.device)
+        order = torch.randperm(count, device=self.train_labels.device) if self.batch_size < count else None
+        for start in range(0, count, self.batch_size):
+            chosen = slice(None) if order is None else order[start : start + self.batch_size].sort().values
+            nodes, labels = self.train_nodes[chosen], self.train_labels[chosen]
+            self.optimiser.zero_grad()
+            logits = self.logits(nodes)
+            if self.weight is None:
+                loss = F.cross_entropy(logits, labels)
+            else:
+                weight = self.weight[chosen].to(logits.dtype) * (count / len(nodes))
+                loss = F.cross_entropy(logits, labels, reduction="none") @ weight
+            loss.backward()  # type: ignore[no-untyped-call]
+            self.optimiser.step()
+            total += loss.detach().double() * (len(nodes) / count)
+        logits = self.evaluate().index_select(0, self.val_nodes)
+        val_loss = F.cross_entropy(logits, self.val_labels)
+        return torch.stack([total, val_loss.double(), score(logits, self.val_labels, self.metric)])
+
+    def logits(self, nodes: Tensor) -> Tensor:
+        """Logits of some nodes, from hidden states that are computed, or kept where too many would be."""
+        parts = []
+        rows = nodes
+        for layer in range(len(self.net.convs) - 1, -1, -1):
+            part = self._part(self.net.convs[layer], rows, self.limit if layer else None)
+            parts.append(part)
+            rows = part.fresh
+        hidden: Tensor | SparseFeatures = self.features.take(rows)
+        for layer, part in enumerate(reversed(parts)):
+            if len(part.kept):
+                assert isinstance(hidden, Tensor)
+                hidden = torch.cat([hidden, self.hidden[layer - 1][part.kept.cpu()].to(hidden.device)])
+            hidden = self._layer(layer, hidden, part.operator)
+        assert isinstance(hidden, Tensor)
+        return hidden
+
+    @torch.no_grad()
+    def evaluate(self) -> Tensor:
+        """Logits of all nodes, a layer at a time and in it a block of nodes at a time; renews what is kept."""
+        self.model.eval()
+        out = torch.empty(0)
+        for layer, conv in enumerate(self.net.convs):
+            last = layer == len(self.net.convs) - 1
+            n = self.operator.num_nodes
+            shape = n, conv.out_channels
+            out = torch.empty(shape, dtype=conv.weight.dtype, device=conv.weight.device) if last else self.hidden[layer]
+            for start in range(0, n, self.batch_size):
+                rows = torch.arange(start, min(start + self.batch_size, n), device=conv.weight.device)
+                part = self._part(conv, rows, None)
+                if layer == 0:
+                    x: Tensor | SparseFeatures = self.features.take(part.fresh)
+                else:
+                    x = self.hidden[layer - 1][part.fresh.cpu()].to(conv.weight.device)
+                out[start : start + len(rows)] = self._layer(layer, x, part.operator).to(out.device)
+        return out
+
+    def _part(self, conv: ASGATConv, rows: Tensor, limit: int | None) -> _Part:
+        """What a layer needs for some rows of its output: its operator, and the rows of its input in order."""
+        assert conv.k is not None
+        operator = self.operator.take(rows)
+        with torch.no_grad():
+            index, score = operator.top(conv.filter, conv.k)
+            there = score > -torch.inf
+            found, times = torch.unique(index[there].long(), return_counts=True)
+            own = torch.isin(found, rows)
+            others, times = found[~own], times[~own]
+            room = len(others) if limit is None else max(0, limit - len(rows))
+            if len(others) > room:  # the most attended to are computed; ties to the lower node
+                best = torch.sort(times, descending=True, stable=True).indices
+                fresh, kept = others[best[:room]].sort().values, others[best[room:]].sort().values
+            else:
+                fresh, kept = others, others[:0]
+            order = torch.cat([rows, fresh, kept])
+            self.number.zero_()  # a filler of a short row stands for some node, which weighs nothing but must be there
+            self.number[order] = torch.arange(len(order), dtype=torch.int32, device=order.device)
+        return _Part(operator.renumbered(self.number, len(order)), torch.cat([rows, fresh]), kept)
+
+    def _layer(self, layer: int, x: Tensor | SparseFeatures, operator: ShardOperator) -> Tensor:
+        out: Tensor = self.net.convs[layer](x, operator)
+        last = layer == len(self.net.convs) - 1
+        if self.net.elu == "every" or self.net.elu == ("last" if last else "hidden"):
+            out = F.elu(out)
+        return out
+
+
+class _Part:
+    """A layer's operator for some rows; its input rows are those of ``fresh`` nodes, then of ``kept`` ones."""
+
+    def __init__(self, operator: ShardOperator, fresh: Tensor, kept: Tensor) -> None:
+        self.operator, self.fresh, self.kept = operator, fresh, kept
+
+
+class _Rows:
+    """Feature rows by node, sparse or dense."""
+
+    def __init__(self, x: Tensor | SparseFeatures) -> None:
+        self.x = x
+        self.csr: Any = None
+        if isinstance(x, SparseFeatures):
+            arrays = [tensor.cpu().numpy() for tensor in (x.value, x.index, x.indptr)]
+            self.csr = sp.csr_array(tuple(arrays), shape=(x.size(0), x.size(1)))
+
+    def take(self, nodes: Tensor) -> Tensor | SparseFeatures:
+        if isinstance(self.x, SparseFeatures):
+            return SparseFeatures.from_dense(self.csr[nodes.cpu().numpy()], self.x.device, self.x.dtype)
+        return self.x.index_select(0, nodes)
+
+
+def kept_rows(rows: int, width: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Room for hidden states, zero at first: on the device, or in a file without a name where it is large."""
+    if rows * width * dtype.itemsize <= CACHE_BYTES:
+        return torch.zeros(rows, width, dtype=dtype, device=device)
+    with tempfile.NamedTemporaryFile() as file:  # its space is freed with the map
+        mapped = np.memmap(file.name, mode="w+", dtype=str(dtype).removeprefix("torch."), shape=(rows, width))
+    return torch.from_numpy(mapped)
+
+
+def check_minibatch(model: nn.Module, inputs: tuple[Any, ...]) -> tuple[Tensor | SparseFeatures, TableOperator]:
+    """Features and operator, or what of the settings does not go with batches."""
+    if type(model) is not ASGAT or model.jump_weight is not None or model.num_nodes is not None:
+        raise AsgatError("batch_size is for the ASGAT models without jump and adjacency; leave it out.")
+    x, operator = inputs
+    if type(operator) is not TableOperator:
+        raise AsgatError("batch_size needs a table of Chebyshev scores; set form=table and operator=chebyshev.")
+    return x, operator

@@ -1,0 +1,142 @@
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from asgat.data.synthetic import contextual_sbm
+from asgat.errors import AsgatError
+from asgat.nn.registry import make_config, model_spec
+from asgat.sparse_features import SparseFeatures
+from asgat.training import minibatch
+from asgat.training.minibatch import MinibatchStep, kept_rows
+from asgat.training.runner import make_inputs, run
+from asgat.training.step import Step
+
+DATA = contextual_sbm(num_nodes=120, num_features=6, signal=0.8, seed=2)
+PLAIN: dict[str, Any] = dict(
+    form="table", order=4, heads=2, hidden=4, k=3, candidates=6, dropout=0.0, layers=3, normalize_features=False
+)
+CPU = torch.device("cpu")
+
+
+def steps(kind, changes, dtype=torch.float64, sparse=False):
+    config = make_config("asgat-plus", **{**PLAIN, **changes})
+    torch.manual_seed(5)
+    model = model_spec("asgat-plus").make(config, 6, 2, 120).to(dtype=dtype)
+    x, operator = make_inputs(DATA, "asgat-plus", config, CPU)
+    x = SparseFeatures.from_dense(DATA.x, dtype=dtype) if sparse else torch.from_numpy(DATA.x).to(dtype)
+    inputs = x, operator.to(dtype=dtype)
+    return kind(model, inputs, torch.from_numpy(DATA.y), DATA.splits[0], config, "micro_f1")
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("changes", [{}, {"root": False, "elu": "every"}, {"layers": 1}, {"mix": True}])
+def test_a_batch_of_everything_is_a_full_batch(changes, sparse):
+    whole = steps(Step, changes, sparse=sparse)
+    parts = steps(MinibatchStep, {**changes, "batch_size": 120}, sparse=sparse)
+    for _ in range(5):
+        assert torch.allclose(whole(), parts(), rtol=0, atol=1e-9)
+    assert torch.allclose(whole.evaluate(), parts.evaluate(), atol=1e-8)
+
+
+@settings(max_examples=10)
+@given(st.lists(st.integers(0, 119), min_size=1, max_size=30, unique=True))
+def test_logits_of_a_batch_are_those_of_the_whole_where_nothing_is_kept(nodes):
+    parts = steps(MinibatchStep, {"batch_size": 120})
+    whole = parts.evaluate()
+    rows = torch.tensor(nodes)
+    assert torch.allclose(parts.logits(rows), whole[rows], atol=1e-10)
+
+
+def test_kept_states_stand_in_for_what_is_not_computed(monkeypatch):
+    """Fresh from an evaluation they are the same numbers; gradients pass through those computed alone."""
+    monkeypatch.setattr(minibatch, "FRESH", 1)
+    step = steps(MinibatchStep, {"batch_size": 10})
+    whole = step.evaluate()
+    rows = torch.arange(0, 40, 4)
+    assert torch.allclose(step.logits(rows), whole[rows], atol=1e-10)
+    parts = [step._part(conv, rows, step.limit) for conv in step.net.convs]
+    assert all(len(part.fresh) == 10 and len(part.kept) for part in parts)
+    for kept in step.hidden:
+        kept += 1.0
+    assert not torch.allclose(step.logits(rows), whole[rows], atol=1e-3), "they are used"
+
+
+def test_the_evaluation_does_not_depend_on_the_size_of_its_blocks():
+    small, large = (steps(MinibatchStep, {"batch_size": size}) for size in (7, 120))
+    assert torch.allclose(small.evaluate(), large.evaluate(), atol=1e-10)
+
+
+def test_batches_are_other_ones_in_every_epoch_and_hold_every_node_once(monkeypatch):
+    step = steps(MinibatchStep, {"batch_size": 25})
+    seen: list[list[int]] = []
+    logits = step.logits
+
+    def watched(nodes):
+        seen.append(nodes.tolist())
+        return logits(nodes)
+
+    monkeypatch.setattr(step, "logits", watched)
+    step()
+    step()
+    half = len(seen) // 2
+    first, second = (sorted(node for nodes in part for node in nodes) for part in (seen[:half], seen[half:]))
+    assert first == second == sorted(DATA.splits[0].train)
+    assert seen[:half] != seen[half:]
+    assert max(map(len, seen)) == 25
+
+
+def test_a_balanced_loss_in_batches_is_that_of_the_whole():
+    whole, parts = steps(Step, {"balanced": True}), steps(MinibatchStep, {"balanced": True, "batch_size": 120})
+    assert torch.allclose(whole(), parts(), atol=1e-9)
+    assert torch.isfinite(steps(MinibatchStep, {"balanced": True, "batch_size": 13})()).all()
+
+
+def test_it_trains_as_any_other_model(tmp_path):
+    config = make_config("asgat-cheb", **{**PLAIN, "layers": 2, "batch_size": 16, "epochs": 30, "dropout": 0.1})
+    result = run(DATA, "asgat-cheb", config, [0], 0, "cpu", tmp_path)
+    assert result["micro_f1"]["mean"] > 0.7
+    assert result["config"]["batch_size"] == 16
+    again = run(DATA, "asgat-cheb", config, [0], 0, "cpu", tmp_path / "again")
+    assert again["micro_f1"] == result["micro_f1"]
+
+
+def test_large_states_are_kept_in_a_file(monkeypatch):
+    monkeypatch.setattr(minibatch, "CACHE_BYTES", 100)
+    large = kept_rows(20, 3, torch.float32, CPU)
+    assert large.shape == (20, 3)
+    assert not large.any()
+    large[3] = 2.0
+    assert large[torch.tensor([3])].tolist() == [[2.0, 2.0, 2.0]]
+    step = steps(MinibatchStep, {"batch_size": 30})
+    assert torch.isfinite(step()).all()
+
+
+@pytest.mark.parametrize(
+    ("model", "changes", "words"),
+    [
+        ("asgat-plus", {"jump": True}, "without jump"),
+        ("asgat-cheb", {"form": "dense"}, "form=table"),
+        ("asgat-arma", {}, "operator=chebyshev"),
+    ],
+)
+def test_what_does_not_go_with_batches_is_refused(model, changes, words):
+    config = make_config(model, **{**PLAIN, **changes, "batch_size": 10, "epochs": 1})
+    with pytest.raises(AsgatError, match=words):
+        run(DATA, model, config, [0])
+
+
+@pytest.mark.slow
+def test_pubmed_in_batches_is_as_good_as_in_one(real_data):
+    """A few epochs of each; `benchmarks/distributed.py minibatch` trains to the end."""
+    from asgat.data import load_dataset
+    from asgat.recipe import load_config
+
+    data = load_dataset("pubmed", data_dir=real_data)
+    scores = []
+    for size, epochs in ((None, 150), (2048, 30)):
+        config = load_config("pubmed", "asgat-cheb", {"batch_size": size, "epochs": epochs})
+        scores.append(run(data, "asgat-cheb", config, [0])["micro_f1"]["mean"])
+    assert scores[1] > scores[0] - 0.015
