@@ -7,6 +7,7 @@ from asgat import distributed_cli
 from asgat.cli import app
 from asgat.cli_options import console, errors
 from asgat.errors import AsgatError
+from asgat.farewell import Farewell
 
 SETTINGS = ["form=table", "epochs=2", "order=3", "heads=1", "hidden=4", "k=3", "candidates=4"]
 SET = [part for setting in SETTINGS for part in ("--set", setting)]
@@ -19,7 +20,7 @@ def speaking():
 
 
 def test_only_rank_zero_speaks(monkeypatch, speaking):
-    monkeypatch.setattr(distributed_cli.Farewell, "on_terminate", lambda self: None)
+    monkeypatch.setattr(Farewell, "on_terminate", lambda self: None)
     monkeypatch.setenv("RANK", "2")
     assert distributed_cli.begin_rank().rank == 2
     assert console.quiet
@@ -34,7 +35,7 @@ def test_without_a_launcher_nothing_is_changed_and_joining_says_how(monkeypatch,
 
 
 def test_a_single_rank_trains_and_reports(monkeypatch, tmp_path, capsys, speaking):
-    monkeypatch.setattr(distributed_cli.Farewell, "on_terminate", lambda self: None)
+    monkeypatch.setattr(Farewell, "on_terminate", lambda self: None)
     for name, value in {"RANK": 0, "WORLD_SIZE": 1, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}.items():
         monkeypatch.setenv(name, str(value))
     out, file = tmp_path / "run", tmp_path / "result.json"

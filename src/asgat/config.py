@@ -84,6 +84,7 @@ class ASGATConfig(TrainConfig):
     mix: bool = _key(False, "learn how much each head of a layer counts; equally at the start")
     adjacency: bool = _key(False, "adjacency rows as further features; the weights then belong to one graph")
     jump: bool = _key(False, "add the input features, x W_jump, to the last layer's output")
+    batch_size: int | None = _key(None, "training nodes of one step; none takes all of them at once", low=1)
     include_unreachable: bool = _key(False, "let nodes of other components compete, with score 0")
     form: Literal["auto", "dense", "table"] = _key("auto", "score all pairs, or candidates from a table; auto by size")
     candidates: int = _key(32, "table: entries kept of every order and row", low=1)

@@ -49,7 +49,7 @@ class Step:
         train_loss = self._loss(self.model(*self.inputs).index_select(0, self.train_nodes))
         train_loss.backward()  # type: ignore[no-untyped-call]
         self.optimiser.step()
-        logits = self._evaluate().index_select(0, self.val_nodes)
+        logits = self.evaluate().index_select(0, self.val_nodes)
         val_loss = F.cross_entropy(logits, self.val_labels)
         val_score = score(logits, self.val_labels, self.metric)
         return torch.stack([train_loss.detach().double(), val_loss.double(), val_score])
@@ -60,7 +60,8 @@ class Step:
         return F.cross_entropy(logits, self.train_labels, reduction="none") @ self.weight.to(logits.dtype)
 
     @torch.no_grad()
-    def _evaluate(self) -> Tensor:
+    def evaluate(self) -> Tensor:
+        """Logits of all nodes, without dropout."""
         self.model.eval()
         logits: Tensor = self.model(*self.inputs)
         return logits

@@ -19,6 +19,7 @@ from asgat.data.dataset import Split
 from asgat.errors import AsgatError
 from asgat.training.early_stopping import EarlyStopping
 from asgat.training.metrics import macro_f1, majority_share, micro_f1
+from asgat.training.minibatch import MinibatchStep
 from asgat.training.step import CapturedEpochs, EagerEpochs, Step, score
 
 Progress = Callable[["Epoch"], None]
@@ -141,9 +142,10 @@ def _attempt(
     attempt_seed = seed_of(seed, attempt)
     torch.manual_seed(attempt_seed)
     model = build().to(y.device)
-    step = Step(model, inputs, y, split, config, metric)
+    in_batches = getattr(config, "batch_size", None) is not None
+    step = (MinibatchStep if in_batches else Step)(model, inputs, y, split, config, metric)
     waits = metric == "roc_auc" or not all(getattr(part, "capturable", True) for part in inputs)
-    captured = y.is_cuda and not waits  # a ROC curve is drawn on the host
+    captured = y.is_cuda and not waits and not in_batches  # a ROC curve is drawn on the host
     epochs = CapturedEpochs(step, attempt_seed) if captured else EagerEpochs(step)
     stopping = EarlyStopping(config.patience)
     state: dict[str, Tensor] = {}
@@ -168,7 +170,7 @@ def _attempt(
         seed=seed,
         epochs=0,
         best_epoch=best_epoch,
-        **evaluate(model, inputs, y, split, metric),
+        **judge(step.evaluate(), y, split, metric),
         restarts=0,
         seconds=0.0,
         history=history,
