@@ -48,5 +48,5 @@ def test_unknown_orders_and_a_missing_metis_are_named(monkeypatch):
         raise ImportError(name)
 
     monkeypatch.setattr(ordering, "import_module", missing)
-    with pytest.raises(AsgatError, match="pip install pymetis"):
+    with pytest.raises(AsgatError, match=r"asgat\[metis\]"):
         locality_order(indptr, indices, "metis")

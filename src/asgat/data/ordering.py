@@ -21,7 +21,7 @@ def locality_order(indptr: Any, indices: Any, order: Order, parts: int = METIS_P
     """The nodes in their new order: ``result[i]`` is the node that becomes number i.
 
     ``"rcm"`` is reverse Cuthill-McKee, O(E log degree) time and about 10 bytes per entry of memory; ``"metis"`` puts
-    the nodes of each of METIS's parts together and needs the package pymetis and about 16 bytes per entry; ``"none"``
+    the nodes of each of METIS's parts together and needs the extra ``asgat[metis]`` and about 16 bytes per entry; ``"none"``
     leaves them as they are.
 
     Args:
@@ -40,7 +40,8 @@ def locality_order(indptr: Any, indices: Any, order: Order, parts: int = METIS_P
         try:
             pymetis = import_module("pymetis")
         except ImportError:
-            raise AsgatError("METIS is not installed; `pip install pymetis`, or use --order rcm.") from None
-        _, part = pymetis.part_graph(min(parts, n), xadj=np.asarray(indptr), adjncy=np.asarray(indices))
+            raise AsgatError("METIS is not installed; `pip install 'asgat[metis]'`, or use --order rcm.") from None
+        rows = pymetis.CSRAdjacency(adj_starts=np.asarray(indptr), adjacent=np.asarray(indices))
+        _, part = pymetis.part_graph(min(parts, n), adjacency=rows)
         return np.argsort(np.asarray(part), kind="stable").astype(np.int64)
     raise AsgatError(f"order must be one of {', '.join(ORDERS)}, not {order!r}.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -243,10 +244,13 @@ class ShardTrainer:
         state, config = self.state, self.config
         began = time.perf_counter() - state.seconds
         diverged: AsgatError | None = None
+        times: list[float] = []
         while True:
             while state.epoch < config.epochs and not self.stopping.stop:
                 self.group.farewell.status = f"epoch {state.epoch + 1} of run {state.run} was computed"
+                before = time.perf_counter()
                 train_loss, val_loss, val_score = self._epoch(state.epoch + 1)
+                times.append(time.perf_counter() - before)
                 state.epoch += 1
                 if not math.isfinite(train_loss + val_loss):
                     diverged = DivergedError(state.epoch, train_loss, val_loss, config.lr)
@@ -284,6 +288,7 @@ class ShardTrainer:
             **state.best,
             "restarts": state.attempt,
             "seconds": time.perf_counter() - began,
+            "epoch_s": statistics.median(times[2:] or times or [0.0]),  # the first ones compile
         }
 
     def epochs(self) -> list[Epoch]:
