@@ -6,6 +6,7 @@ import base64
 import contextlib
 import json
 import os
+import select
 import shutil
 import subprocess
 import sys
@@ -103,6 +104,8 @@ class Chromium:
 
     def _receive(self) -> dict[str, Any]:
         while b"\0" not in self._buffer:
+            if not select.select([self._read], [], [], 60)[0]:
+                raise EOFError("the browser does not answer")
             part = os.read(self._read, 1 << 20)
             if not part:
                 raise EOFError("the browser has gone")

@@ -64,6 +64,15 @@ def test_training_is_measured_by_the_largest_class(karate_run, right, level):
     assert set(found) == {"learned something"}
 
 
+@pytest.mark.parametrize(("area", "level"), [(0.9, "good"), (0.5, "warning")])
+def test_where_the_measure_is_an_area_it_is_that_which_is_judged(karate_run, area, level):
+    run = replace(karate_run, dataset=replace(karate_run.dataset, metric="roc_auc"))
+    majority = np.full_like(run.y, np.bincount(run.y).argmax())
+    found = about(training_findings(run, {"roc_auc": {"mean": area}}, majority))
+    assert found["learned something"].level == level
+    assert f"{area:.1%}" in found["learned something"].text
+
+
 def test_unfinished_restarted_and_cut_short_runs_are_told(karate_run):
     result = {"finished": False, "runs": [0, 1], "restarts": 2, "rows": [{"best_epoch": karate_run.config.epochs}]}
     found = about(training_findings(karate_run, result, karate_run.y))

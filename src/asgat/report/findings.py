@@ -63,7 +63,11 @@ def training_findings(run: RunData, result: dict[str, Any], prediction: npt.NDAr
     """Of how training went."""
     y, found = run.y, []
     test, train = run.test_mask, run.train_mask
-    if test.any():
+    area = (result.get("roc_auc") or {}).get("mean")
+    if run.dataset.metric == "roc_auc" and area is not None:
+        text = f"The area under the ROC curve is {area:.1%} on the test nodes; guessing would get 50.0%."
+        found.append(Finding("good" if area > 0.52 else "warning", "learned something", text))
+    elif test.any():
         score, chance = float(np.mean(prediction[test] == y[test])), majority_share(y[train], y[test])
         gain = f"{score:.1%} of the test nodes are right; always naming the largest class would get {chance:.1%}."
         level: Level = "good" if score > chance + 0.02 else "warning"

@@ -51,7 +51,7 @@ function runChoice() {
 function filters() {
   const held = DATA.filters;
   if (!held) { $("filters").hidden = true; document.querySelector('nav a[href="#filters"]').remove(); return; }
-  const densest = [...held.density].sort((a, b) => a - b)[Math.floor(0.995 * held.density.length)] || 1;
+  const densest = [...held.density].sort((a, b) => a - b)[Math.floor(0.97 * held.density.length)] || 1;
   held.layers.forEach((heads, layer) => {
     const values = heads.flatMap((h) => h.response);
     const [low, high] = [Math.min(0, ...values), Math.max(0, ...values)];
