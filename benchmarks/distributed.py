@@ -165,6 +165,20 @@ def watch_memory(process: subprocess.Popen[Any], found: dict[str, float]) -> Non
         time.sleep(0.2)
 
 
+def launch(ranks: int) -> list[str]:
+    """torchrun on this machine, at a port that is free."""
+    return [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        str(ranks),
+        "-m",
+        "asgat",
+    ]
+
+
 def children(pid: int) -> list[int]:
     try:
         direct = [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
@@ -201,7 +215,7 @@ def scale(sizes: list[int], degree: float, ranks: int, epochs: int, folder: Path
         shutil.rmtree(raw)
         values = {**SETTINGS, "epochs": epochs, "patience": epochs, "max_restarts": 0}
         settings = [part for key, value in values.items() for part in ("--set", f"{key}={str(value).lower()}")]
-        launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks), "-m", "asgat"]
+        launcher = launch(ranks)
         command = ["train", str(graph), "--distributed", "--splits", "0", "--model", "asgat-cheb", *settings]
         trained = timed([*launcher, *command, "--out", str(out)])
         result = json.loads((out / "result.json").read_text())
@@ -233,14 +247,18 @@ def scale(sizes: list[int], degree: float, ranks: int, epochs: int, folder: Path
 def kill(times: int, ranks: int, seed: int) -> dict[str, Any]:
     """Kills a random rank at a random moment, then relaunches; the result must be that of an undisturbed run."""
     draw = random.Random(seed)
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks), "-m", "asgat"]
+    launcher = launch(ranks)
     settings = ["form=table", "epochs=150", "patience=150", "max_restarts=0"]
     options = [part for setting in settings for part in ("--set", setting)]
     command = [*launcher, "train", "csbm", "--distributed", "--splits", "0", "--model", "asgat-cheb", *options]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([*command, "--out", f"{folder}/whole"], env=environment, check=True, capture_output=True)
+        whole_run = subprocess.run(
+            [*command, "--out", f"{folder}/whole"], env=environment, capture_output=True, text=True
+        )
+        if whole_run.returncode:
+            raise SystemExit(whole_run.stderr)
         whole = json.loads(Path(f"{folder}/whole/result.json").read_text())["rows"][0]
         number = 0
         while len(rows) < times:
