@@ -21,8 +21,8 @@ def locality_order(indptr: Any, indices: Any, order: Order, parts: int = METIS_P
     """The nodes in their new order: ``result[i]`` is the node that becomes number i.
 
     ``"rcm"`` is reverse Cuthill-McKee, O(E log degree) time and about 10 bytes per entry of memory; ``"metis"`` puts
-    the nodes of each of METIS's parts together and needs the extra ``asgat[metis]`` and about 16 bytes per entry; ``"none"``
-    leaves them as they are.
+    the nodes of each of METIS's parts together and needs the extra ``asgat[metis]`` and about 16 bytes per entry;
+    ``"none"`` leaves them as they are.
 
     Args:
         indptr, indices: a symmetric adjacency matrix in CSR form.
