@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -52,7 +53,7 @@ class AttentionRows:
     hops: npt.NDArray[np.int32]
     bands: Floats
 
-    @property
+    @cached_property
     def band(self) -> Ints:
         """The band that adds most to the score, [heads, B, k]; -1 where none adds anything."""
         return np.where(self.bands.max(axis=-1) > 0, self.bands.argmax(axis=-1), -1)
