@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,12 +21,14 @@ from asgat.data.graph_file import encode_graph
 from asgat.data.own_graph import OwnGraph, as_own_graph
 from asgat.errors import AsgatError
 from asgat.health import Health, examine
+from asgat.lock import locked
 from asgat.nn.registry import make_config, model_spec
 from asgat.prepared import OWN, Encoding, Prepared, as_mask, encode_graph_for, label_column, prepare
 from asgat.run_data import ENCODER_FILE, GRAPH_FILE, HEALTH_FILE, load_run, read_encoder, read_object
 from asgat.training.checkpoint import RunDirectory, read_metadata, to_json, write_atomic
-from asgat.training.runner import certified_figures, make_inputs, peak_memory_mb, summarise
+from asgat.training.runner import certified_figures, make_inputs, peak_memory_mb, resumable, summarise
 from asgat.training.trainer import Epoch, train
+from asgat.training.unfinished import Keeper
 
 # Where they differ from the model's own defaults; features are scaled by their encoding, column by column.
 DEFAULTS: dict[str, Any] = {
@@ -120,8 +124,9 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         health: Health | None = None,
         progress: Callable[[Epoch], None] | None = None,
         building: Callable[[int, int], None] | None = None,
+        folder: Path | str | None = None,
     ) -> Self:
-        """Trains on a graph that is ready, and tells of every epoch."""
+        """Trains on a graph that is ready, and tells of every epoch; with a folder, goes on from what is kept there."""
         dataset, self.encoding_ = prepared.dataset, prepared.encoding
         self.health_ = health or examine(prepared.own, dataset, self.encoding_.class_names, prepared.notes)
         self.config_ = self.make_config(self.health_)
@@ -132,9 +137,10 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels = torch.from_numpy(dataset.y).to(device)
         sizes = dataset.num_features, dataset.num_classes, dataset.num_nodes
         split = dataset.splits[0]
-        outcome = train(
-            lambda: spec.make(self.config_, *sizes), inputs, labels, split, self.config_, self.seed, progress=progress
-        )
+        keeper = Keeper(folder, 0, resumable=resumable(inputs)) if folder is not None else None
+        build = partial(spec.make, self.config_, *sizes)
+        with keeper or nullcontext():
+            outcome = train(build, inputs, labels, split, self.config_, self.seed, progress=progress, keeper=keeper)
         self.module_ = _filled(spec.make(self.config_, *sizes), outcome.state)
         row = {"run": 0, **{k: v for k, v in vars(outcome).items() if k not in ("history", "state")}}
         row |= certified_figures(spec, self.config_, dataset, inputs, labels, split, outcome.state)
@@ -224,17 +230,20 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def save_pretrained(self, path: Path | str) -> Path:
         """Writes a run directory: settings, metrics, result, weights, the graph and the encoding, in plain files."""
         self._check_fitted()
-        directory = RunDirectory(path)
+        with locked(path):
+            return self._save(RunDirectory(path))
+
+    def _save(self, directory: RunDirectory) -> Path:
         settings = self.describe(self.dataset_.name, self.config_)
         directory.begin(settings, fresh=True)
         write_atomic(directory.path / GRAPH_FILE, encode_graph(self.dataset_, self.ids_))
         write_atomic(directory.path / ENCODER_FILE, to_json(self.encoding_.to_dict()))
         write_atomic(directory.path / HEALTH_FILE, to_json(self.health_.to_dict()))
         directory.add_metrics([{"run": 0, **vars(epoch)} for epoch in self.history_], [])
-        directory.write_result(self.result_)
         sizes = {"in_channels": self.dataset_.num_features, "out_channels": self.dataset_.num_classes}
         state = {name: value.detach().cpu().contiguous() for name, value in self.module_.state_dict().items()}
         directory.write_model(state, {**settings, "run": 0, **sizes, "num_nodes": self.dataset_.num_nodes})
+        directory.write_result(self.result_)  # last: where it is, all is
         return directory.path
 
     @classmethod

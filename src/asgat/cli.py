@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -15,6 +16,7 @@ from rich.table import Table
 from asgat.bench.cli import app as bench
 from asgat.cli_options import (
     DataDir,
+    Deterministic,
     Device,
     Fresh,
     Json,
@@ -33,8 +35,8 @@ from asgat.cli_options import (
 from asgat.convert_cli import convert
 from asgat.distributed_cli import Distributed, begin_rank, train_in_parts
 from asgat.errors import AsgatError
-from asgat.explain_cli import explain, report
 from asgat.experiments.cli import reproduce
+from asgat.explain_cli import explain, report
 from asgat.graph_cli import TensorBoard, fit, predict
 from asgat.tuning.cli import tune
 
@@ -61,8 +63,17 @@ def main() -> None:
     try:
         app(standalone_mode=True)
     except AsgatError as error:
-        errors.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True, emoji=False)
-        sys.exit(2)
+        fail(str(error))
+    except RuntimeError as error:
+        if "does not have a deterministic implementation" not in str(error):
+            raise
+        what = str(error).partition(" does not have")[0]
+        fail(f"On CUDA {what} has no fixed order; leave out --deterministic, or use --device cpu.")
+
+
+def fail(sentence: str) -> NoReturn:
+    errors.print(f"[bold red]error:[/] {escape(sentence)}", highlight=False, soft_wrap=True, emoji=False)
+    sys.exit(2)
 
 
 def print_version(wanted: bool) -> None:
@@ -152,6 +163,7 @@ def train(
     ] = None,
     protocol: Protocol = None,
     device: Device = "cpu",
+    deterministic: Deterministic = False,
     out: Annotated[
         Path | None, typer.Option(help="Run directory; runs/DATASET-MODEL-seedN by default. Its runs are kept.")
     ] = None,
@@ -164,6 +176,7 @@ def train(
     """Train a model on the runs of a data set and print mean and spread of its test scores."""
     from asgat.data import get_info, load_dataset
     from asgat.data.on_disk import open_if_folder
+    from asgat.lock import locked
     from asgat.recipe import default_model
 
     farewell = begin_rank() if distributed else None
@@ -172,14 +185,15 @@ def train(
         dataset = stored.name
     else:
         get_info(dataset)  # a misspelt name is told before anything else is done
-    job = Job(splits, seed, set_ or [], device, fresh, recipe=recipe)
+    job = Job(splits, seed, set_ or [], device, fresh, recipe=recipe, deterministic=deterministic)
     check_writable(json)
     name = model or default_model(dataset, recipe)
     config = job.config(dataset, name)
     out = out or Path("runs") / job.folder(dataset, name)
     if farewell is not None:
         whole = stored or load_dataset(dataset, protocol, data_dir)
-        train_in_parts(farewell, whole, name, config, job, out, tensorboard, json)
+        with locked(out) if farewell.rank == 0 else nullcontext():  # rank 0 writes
+            train_in_parts(farewell, whole, name, config, job, out, tensorboard, json)
         return
     data = stored.to_dataset() if stored else load_dataset(dataset, protocol, data_dir)
     result = job.run(data, name, out, tensorboard)
@@ -199,6 +213,7 @@ def compare(
     set_: Settings = None,
     protocol: Protocol = None,
     device: Device = "cpu",
+    deterministic: Deterministic = False,
     out: Annotated[Path, typer.Option(help="Folder for the run directories and the figure.")] = Path("runs"),
     fresh: Fresh = False,
     data_dir: DataDir = None,
@@ -213,7 +228,7 @@ def compare(
 
     get_info(dataset)
     names = [name.strip() for name in models.split(",") if name.strip()]
-    job = Job(splits, seed, set_ or [], device, fresh, names)
+    job = Job(splits, seed, set_ or [], device, fresh, names, deterministic=deterministic)
     check_writable(json)
     if not names:
         raise AsgatError("--models names no model; `asgat models` lists them.")
@@ -420,8 +435,9 @@ class Job:
         fresh: bool,
         models: list[str] | None = None,
         recipe: Path | None = None,
+        deterministic: bool = False,
     ) -> None:
-        self.device, self.runs, self.models = check_device(device), parse_runs(splits), models or []
+        self.device, self.runs, self.models = check_device(device, deterministic), parse_runs(splits), models or []
         self.seed, self.settings, self.fresh, self.recipe = seed, settings, fresh, recipe
         self.part = "" if self.runs == list(range(10)) else f"-runs{splits.replace(' ', '')}"
 

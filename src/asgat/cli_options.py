@@ -29,8 +29,12 @@ Settings = Annotated[
 Device = Annotated[str, typer.Option(help="cpu or cuda.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Forget what the run directory holds.")]
 
+Deterministic = Annotated[
+    bool, typer.Option("--deterministic", help="On CUDA: bit-identical numbers every time, somewhat slower.")
+]
 
-def check_device(name: str) -> Any:
+
+def check_device(name: str, deterministic: bool = False) -> Any:
     import torch
 
     try:
@@ -43,6 +47,12 @@ def check_device(name: str) -> Any:
         raise AsgatError(
             f"{name} was asked for, but {torch.cuda.device_count()} CUDA devices are to be had here; use --device cpu."
         )
+    if deterministic:
+        from asgat.determinism import be_deterministic
+
+        note = be_deterministic(device)
+        if note:
+            errors.print(note, highlight=False, soft_wrap=True)
     return device
 
 

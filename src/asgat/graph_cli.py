@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from asgat.cli_options import (
+    Deterministic,
     Device,
     Fresh,
     Json,
@@ -52,6 +53,7 @@ def fit(
     set_: Settings = None,
     seed: Seed = 0,
     device: Device = "cpu",
+    deterministic: Deterministic = False,
     out: Annotated[Path | None, typer.Option(help="Run directory; runs/NODES-MODEL-seedN by default.")] = None,
     fresh: Fresh = False,
     tensorboard: TensorBoard = None,
@@ -64,7 +66,7 @@ def fit(
     from asgat.prepared import prepare
 
     settings = parse_settings(set_ or [], model_spec(model).config)
-    check_device(device)
+    check_device(device, deterministic)
     check_writable(json)
     own = read_graph(edges, nodes, label, id, source, target, weight, split, ignore or [])
     prepared = prepare(own, seed=seed)
@@ -129,21 +131,23 @@ def _train(
 ) -> Any:
     from asgat.classifier import ASGATClassifier
     from asgat.cli import RunProgress
+    from asgat.lock import locked
     from asgat.training.checkpoint import RunDirectory
     from asgat.training.tensorboard import TensorBoardLog
 
     classifier = ASGATClassifier(model, settings=settings, seed=seed, device=device)
     config = classifier.make_config(health)
-    RunDirectory(out).begin(classifier.describe(prepared.dataset.name, config), fresh)  # told before time is spent
-    console.print(f"Training [bold]{model}[/] with {_words(config)}", highlight=False)
-    try:
-        with RunProgress([0], config.epochs) as progress, TensorBoardLog(tensorboard) as log:
-            watch = partial(log.beside(progress), 0)
-            classifier.fit_prepared(prepared, health, watch, progress.building)
-    except KeyboardInterrupt:
-        errors.print("Interrupted. No model was written.")
-        raise typer.Exit(130) from None
-    classifier.save_pretrained(out)
+    with locked(out):
+        RunDirectory(out).begin(classifier.describe(prepared.dataset.name, config), fresh)  # told before time is spent
+        console.print(f"Training [bold]{model}[/] with {_words(config)}", highlight=False)
+        try:
+            with RunProgress([0], config.epochs) as progress, TensorBoardLog(tensorboard) as log:
+                watch = partial(log.beside(progress), 0)
+                classifier.fit_prepared(prepared, health, watch, progress.building, out)
+        except KeyboardInterrupt:
+            errors.print("Interrupted. No model was written; the same command goes on from there.")
+            raise typer.Exit(130) from None
+        classifier.save_pretrained(out)
     return classifier
 
 

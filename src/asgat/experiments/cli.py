@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from asgat.cli_options import DataDir, Device, Fresh, check_device, check_writable, console, errors
+from asgat.cli_options import DataDir, Deterministic, Device, Fresh, check_device, check_writable, console, errors
 from asgat.errors import AsgatError, suggest
 
 NAMES = (
@@ -41,6 +41,7 @@ def reproduce(
     ] = None,
     seeds: Annotated[str, typer.Option(help="Seeds, with commas.")] = "0,1,2",
     device: Device = "cpu",
+    deterministic: Deterministic = False,
     fresh: Fresh = False,
     data_dir: DataDir = None,
 ) -> None:
@@ -49,7 +50,7 @@ def reproduce(
     A stopped command goes on where it stopped. Data sets whose files are not at hand are left out.
     """
     wanted = check_name(name)
-    place = check_device(device)
+    place = check_device(device, deterministic)
     check_writable(out / "NAME.json")
     from asgat.data import get_info
     from asgat.experiments import paper

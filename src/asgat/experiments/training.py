@@ -21,6 +21,7 @@ from asgat.config import TrainConfig
 from asgat.data.dataset import Dataset, Split
 from asgat.errors import AsgatError
 from asgat.experiments.study import QUICK_SETTINGS, RUNS, Study
+from asgat.lock import LOCK_FILE, locked
 from asgat.nn.registry import model_spec
 from asgat.recipe import FOUND, load_config, read_recipe
 from asgat.training.checkpoint import OtherSettingsError, to_json, write_atomic
@@ -111,10 +112,15 @@ def train(study: Study, dataset: str, model: str, seed: int, **changes: Any) -> 
         config = config.replace(**QUICK_SETTINGS)
     variant = "".join(f"-{key}={value}" for key, value in changes.items())
     folder = study.runs_folder / f"{dataset}-{model}{variant}-seed{seed}"
-    if study.fresh and folder not in study.begun and (folder / "config.toml").exists():
-        shutil.rmtree(folder)  # with all that was remembered of it
-    study.begun.add(folder)
     what = f"{model}{variant} on {dataset}, seed {seed}"
+
+    def waiting() -> None:
+        study.say(f"{what}: waiting for another process that trains it")
+
+    if study.fresh and folder not in study.begun and (folder / "config.toml").exists():
+        with locked(folder, wait=True, waiting=waiting):
+            _empty(folder)  # with all that was remembered of it
+    study.begun.add(folder)
     study.say(what)
     weights = model in EVALUATED and "k" not in changes  # not those of the sweep over k: hundreds, never read
 
@@ -140,6 +146,7 @@ def train(study: Study, dataset: str, model: str, seed: int, **changes: Any) -> 
         progress=lambda i, epoch: study.say(f"{what}: run {i}, epoch {epoch.epoch}"),
         building=lambda done, rows: study.say(f"{what}: {done:,} of {rows:,} rows of the table"),
         finished=keep,
+        waiting=waiting,
     )
     return Trained(folder, data, model, config, result)
 
@@ -157,6 +164,14 @@ def try_train(study: Study, dataset: str, model: str, seed: int, **changes: Any)
     except (AsgatError, torch.OutOfMemoryError) as error:
         study.failed[f"{model} on {dataset}, seed {seed}"] = str(error).splitlines()[0]
         return None
+
+
+def _empty(folder: Path) -> None:
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        elif path.name != LOCK_FILE:
+            path.unlink()
 
 
 def _build(dataset: Dataset, model: str, config: TrainConfig) -> nn.Module:

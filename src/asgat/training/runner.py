@@ -6,6 +6,7 @@ import math
 import platform
 import resource
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import torch
 from asgat.config import OPTIONS, TrainConfig
 from asgat.data.dataset import Dataset, Split
 from asgat.errors import AsgatError
+from asgat.lock import locked
 from asgat.memory import keep_freed_memory
 from asgat.nn.asgat import ASGAT, with_adjacency
 from asgat.nn.registry import ModelSpec, model_spec
@@ -26,6 +28,7 @@ from asgat.spectral.arma import RationalForm
 from asgat.spectral.candidates import Progress
 from asgat.training.checkpoint import RunDirectory
 from asgat.training.trainer import Epoch, evaluate, train
+from asgat.training.unfinished import Keeper
 
 RunProgress = Callable[[int, Epoch], None]
 Finished = Callable[[int, dict[str, torch.Tensor], tuple[Any, ...]], None]
@@ -79,6 +82,7 @@ def run(
     progress: RunProgress | None = None,
     building: Progress | None = None,
     finished: Finished | None = None,
+    waiting: Callable[[], None] | None = None,
 ) -> dict[str, Any]:
     """Trains a model on the given runs of a data set and returns the result as in ``result.json``.
 
@@ -97,7 +101,32 @@ def run(
         building: called with the rows done and in all while a table is built.
         finished: called with a run, its weights and the model's inputs, before the run counts as done: a run that
             counts has been handed over.
+        waiting: called before waiting for another process that writes the run directory; without it, that is refused.
+
+    Raises:
+        LockedError: another process writes the run directory.
     """
+    for i in runs:
+        run_split(dataset, i)  # refused before anything is written
+    with ExitStack() as held:
+        if out is not None:
+            held.enter_context(locked(out, wait=waiting is not None, waiting=waiting))
+        return _run(dataset, model, config, runs, seed, device, out, fresh, progress, building, finished)
+
+
+def _run(
+    dataset: Dataset,
+    model: str,
+    config: TrainConfig,
+    runs: Sequence[int],
+    seed: int,
+    device: torch.device | str,
+    out: Path | str | None,
+    fresh: bool,
+    progress: RunProgress | None,
+    building: Progress | None,
+    finished: Finished | None,
+) -> dict[str, Any]:
     device = torch.device(device)
     spec = model_spec(model)
     several = len(dataset.splits) > 1
@@ -123,16 +152,19 @@ def run(
         torch.cuda.reset_peak_memory_stats(device)
     for i in missing:
         split = splits[i]
-        outcome = train(
-            lambda: spec.make(config, dataset.num_features, dataset.num_classes, dataset.num_nodes),
-            inputs,
-            y,
-            split,
-            config,
-            seed if several else seed + i,
-            dataset.metric,
-            partial(progress, i) if progress else None,
-        )
+        keeper = Keeper(out, i, resumable=resumable(inputs)) if out is not None else None
+        with keeper or nullcontext():
+            outcome = train(
+                lambda: spec.make(config, dataset.num_features, dataset.num_classes, dataset.num_nodes),
+                inputs,
+                y,
+                split,
+                config,
+                seed if several else seed + i,
+                dataset.metric,
+                partial(progress, i) if progress else None,
+                keeper,
+            )
         row = {"run": i, **{k: v for k, v in vars(outcome).items() if k not in ("history", "state")}}
         row.update(certified_figures(spec, config, dataset, inputs, y, split, outcome.state))
         row["fallback"] = fallback_figures(inputs)
@@ -149,7 +181,14 @@ def run(
         result = summarise(settings, dataset, done)
         if directory:
             directory.write_result(result)
+        if keeper:
+            keeper.remove()
     return result
+
+
+def resumable(inputs: Sequence[Any]) -> bool:
+    """Whether a run can go on from the middle: a rational form remembers what it met since the start."""
+    return not any(isinstance(part, RationalForm) for part in inputs)
 
 
 def run_split(dataset: Dataset, i: int) -> Split:

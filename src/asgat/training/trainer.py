@@ -21,6 +21,7 @@ from asgat.training.early_stopping import EarlyStopping
 from asgat.training.metrics import macro_f1, majority_share, micro_f1
 from asgat.training.minibatch import MinibatchStep
 from asgat.training.step import CapturedEpochs, EagerEpochs, Step, score
+from asgat.training.unfinished import Keeper, Position, Saved
 
 Progress = Callable[["Epoch"], None]
 
@@ -63,6 +64,7 @@ def train(
     seed: int = 0,
     metric: str = "micro_f1",
     progress: Progress | None = None,
+    keeper: Keeper | None = None,
 ) -> RunResult:
     """Trains a model and returns its figures and weights at the epoch early stopping kept.
 
@@ -79,19 +81,36 @@ def train(
         seed: of the first attempt; later attempts derive theirs from it.
         metric: ``"micro_f1"`` or ``"roc_auc"``, the validation score.
         progress: called after every epoch.
+        keeper: saves the run in the middle, and has what an earlier start saved of it.
     """
     hopeless = hopeless_score(y.cpu().numpy(), split, metric)
-    history: list[Epoch] = []
-    best: RunResult | None = None
+    saved = keeper.load(seed, y.device) if keeper else None
+    position = saved.position if saved else Position(keeper.run if keeper else 0, seed, str(y.device))
+    history = [Epoch(int(attempt), int(epoch), *figures) for attempt, epoch, *figures in position.history]
+    best = _best_so_far(saved, seed, history)
     diverged: AsgatError | None = None
-    started = time.perf_counter()
-    attempt = 0
-    for attempt in range(config.max_restarts + 1):
+    started = time.perf_counter() - position.seconds
+    attempt = position.attempt
+
+    def keep(
+        model: nn.Module, optimiser: torch.optim.Optimizer, stopping: EarlyStopping, kept: dict[str, Tensor]
+    ) -> None:
+        if keeper and keeper.due:
+            position.attempt, position.seconds = attempt, time.perf_counter() - started
+            position.history = [[e.attempt, e.epoch, e.train_loss, e.val_loss, e.val_score] for e in history]
+            position.best = {name: getattr(best, name) for name in KEPT_FIGURES} if best else None
+            keeper.save(position, model, optimiser, stopping, kept, best.state if best else {})
+
+    for attempt in range(position.attempt, config.max_restarts + 1):
         try:
-            result = _attempt(build, inputs, y, split, config, seed, attempt, metric, history, progress)
+            result = _attempt(
+                build, inputs, y, split, config, seed, attempt, metric, history, progress, position, saved, keep
+            )
         except DivergedError as error:
             diverged = error
             continue
+        finally:
+            saved = None  # of this attempt alone
         if best is None or result.val_score > best.val_score:
             best = result
         if best.val_score > hopeless or best.val_score == 1.0:
@@ -117,6 +136,16 @@ def seed_of(seed: int, attempt: int) -> int:
     return seed + 1_000_003 * attempt
 
 
+KEPT_FIGURES = ("best_epoch", "val_loss", "val_score", "micro_f1", "macro_f1", "roc_auc")
+
+
+def _best_so_far(saved: Saved | None, seed: int, history: list[Epoch]) -> RunResult | None:
+    if saved is None or saved.position.best is None:
+        return None
+    figures: dict[str, Any] = {name: saved.position.best[name] for name in KEPT_FIGURES}
+    return RunResult(seed, 0, **figures, restarts=0, seconds=0.0, history=history, state=saved.best_state())
+
+
 class DivergedError(AsgatError):
     """A loss is no number any more."""
 
@@ -138,6 +167,9 @@ def _attempt(
     metric: str,
     history: list[Epoch],
     progress: Progress | None,
+    where: Position,
+    saved: Saved | None,
+    keep: Callable[[nn.Module, torch.optim.Optimizer, EarlyStopping, dict[str, Tensor]], None],
 ) -> RunResult:
     attempt_seed = seed_of(seed, attempt)
     torch.manual_seed(attempt_seed)
@@ -150,7 +182,11 @@ def _attempt(
     stopping = EarlyStopping(config.patience)
     state: dict[str, Tensor] = {}
     best_epoch = epoch = 0
-    stopped = False
+    if saved:
+        state, best_epoch, epoch = saved.restore(model, step.optimiser, stopping), where.best_epoch, where.epoch
+        if in_batches:
+            step.evaluate()  # they take hidden states from the last evaluation
+    stopped = stopping.stop
     while epoch < config.epochs and not stopped:
         for position, (train_loss, val_loss, val_score) in enumerate(epochs.run(config.epochs - epoch)):
             epoch += 1
@@ -165,6 +201,8 @@ def _attempt(
             stopped = stopping.stop
             if stopped:
                 break
+        where.epoch, where.best_epoch = epoch, best_epoch
+        keep(model, step.optimiser, stopping, state)
     model.load_state_dict(state)
     return RunResult(
         seed=seed,

@@ -1,0 +1,56 @@
+"""One writer at a time: a lock on a folder that ends with the process that holds it, however that ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from asgat.errors import AsgatError
+
+LOCK_FILE = ".lock"
+
+
+class LockedError(AsgatError):
+    """Another process writes the folder."""
+
+
+@contextmanager
+def locked(folder: Path | str, wait: bool = False, waiting: Callable[[], None] | None = None) -> Iterator[None]:
+    """Holds a folder, which is made if it is not there, while the body runs; readers need no lock.
+
+    Whoever holds it already, in this thread, holds it once more.
+
+    Args:
+        folder: what is to be written.
+        wait: wait for another process to end instead of refusing at once.
+        waiting: called once before it waits.
+
+    Raises:
+        LockedError: another process holds it.
+        AsgatError: the folder cannot be written.
+    """
+    path = Path(folder)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(path.resolve() / LOCK_FILE, is_singleton=True)
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            if not wait:
+                raise
+            if waiting:
+                waiting()
+            lock.acquire()
+    except Timeout:
+        raise LockedError(
+            f"Another process is writing {path}; wait until it has ended, or choose another --out."
+        ) from None
+    except OSError as error:
+        raise AsgatError(f"{path} cannot be written: {error.strerror}. Choose another place.") from error
+    try:
+        yield
+    finally:
+        lock.release()

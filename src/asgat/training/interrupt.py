@@ -1,0 +1,42 @@
+"""Ctrl-C during a training: the first asks it to stop in order, the second stops it at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from types import FrameType
+from typing import Any, Self
+
+NOTICE = "\nInterrupted: the epoch is finished and saved first; Ctrl-C once more stops at once.\n"
+
+
+class Interrupt:
+    """While it is entered the first SIGINT sets ``asked``, and the second raises KeyboardInterrupt.
+
+    Beside the main thread, and where SIGINT is ignored or somebody else's, nothing changes.
+
+    Attributes:
+        asked: whether the work should be saved and stopped; whoever does the work looks at it.
+    """
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._before: Any = None
+
+    def __enter__(self) -> Self:
+        main = threading.current_thread() is threading.main_thread()
+        if main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            self._before = signal.signal(signal.SIGINT, self._ask)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+            self._before = None
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+        os.write(2, NOTICE.encode())
