@@ -134,7 +134,7 @@ def draw(result: Result, words: str) -> Any:
         labels = axis.set_yticks(heights, list(rows), fontsize=8)
         labels[list(rows).index(entry["chosen"])].label1.set_fontweight("bold")
         axis.margins(x=0.07)
-        axis.invert_yaxis()
+        axis.set_ylim(len(rows) - 0.5, -0.5)
         axis.set_title(title(dataset), fontsize=10)
         axis.tick_params(axis="x", labelsize=8)
         plain(axis)
