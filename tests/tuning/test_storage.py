@@ -1,8 +1,10 @@
+from pathlib import Path
+
 import pytest
 
 from asgat.errors import AsgatError
 from asgat.tuning import storage
-from asgat.tuning.storage import import_optuna, open_storage
+from asgat.tuning.storage import import_optuna, open_storage, workers_folder
 
 optuna = pytest.importorskip("optuna")
 
@@ -43,6 +45,21 @@ def test_a_file_that_is_no_journal_is_told(tmp_path):
         open_storage(str(tmp_path / "notes"))
     with pytest.raises(AsgatError, match="cannot be written"):
         open_storage(str(tmp_path / "notes" / "below"))
+
+
+def test_somebodys_text_without_an_end_is_left_alone_and_half_a_first_line_is_not(tmp_path):
+    (tmp_path / "notes").write_text('{"mine": 1}')
+    with pytest.raises(AsgatError, match="is no journal of a search"):
+        open_storage(str(tmp_path / "notes"))
+    assert (tmp_path / "notes").read_text() == '{"mine": 1}'
+    for half in ("", '{"op', '{"op_code":0,"wor'):
+        (tmp_path / "journal").write_text(half)
+        assert remember(str(tmp_path / "journal"), 1.0) == [1.0]
+
+
+def test_the_workers_of_a_journal_have_a_folder_beside_it():
+    assert workers_folder("runs/journal.log") == Path("runs/journal.log.workers")
+    assert workers_folder("postgresql://there/it") is None
 
 
 def test_missing_packages_are_named_with_their_extra(monkeypatch):

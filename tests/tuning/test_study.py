@@ -1,9 +1,11 @@
 import json
 import multiprocessing
 import os
+import random
 import signal
 import threading
 import time
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 from asgat.errors import AsgatError
 from asgat.tuning.evaluation import Score
+from asgat.tuning.journal import Journal
 from asgat.tuning.space import Between, Search, Space
 from asgat.tuning.storage import open_storage
 from asgat.tuning.study import Tuner
@@ -75,7 +78,7 @@ def test_a_queue_of_different_architectures_is_trained_apart(tmp_path):
     starts = [{"lr": 0.01, "dropout": 0.1, "heads": h, "elu": "none"} for h in (2, 3, 2)]
     calls: list[Any] = []
     tuner(tmp_path / "j", search=Search(SPACE, {}, starts)).run(partial(evaluate, calls=calls), 3)
-    assert [[config.heads for config in batch] for batch in calls] == [[2, 2], [3]]
+    assert [[config.heads for config in batch] for batch in calls] == [[2], [3], [2]], "told in the order asked"
 
 
 def test_the_same_seed_makes_the_same_search_and_goes_on_as_if_never_stopped(tmp_path):
@@ -132,6 +135,62 @@ def test_an_interrupted_batch_is_queued_again(tmp_path):
     assert [row.get("retry_of") for row in rows] == [0, 1, None, None]
     assert [trial.params for trial in worker.study.trials[2:4]] == lost
     assert sum(len(batch) for batch in calls) == 4
+
+
+class Kill(BaseException):
+    """The end of a worker, as far as one process can play it."""
+
+
+def mortal(monkeypatch, life):
+    """From the given line on nothing reaches a journal any more; returns what was written."""
+    original = Journal.append_logs
+    lines: list[Any] = []
+
+    def append(self, logs):
+        if len(lines) >= life:
+            raise Kill
+        lines.append(logs)
+        original(self, logs)
+
+    monkeypatch.setattr(Journal, "append_logs", append)
+    return lines
+
+
+def search(folder, **options):
+    """Fourteen trials, so that the last ones are drawn from what the first ten found."""
+    folder.mkdir(exist_ok=True)
+    worker = tuner(folder / "j", workers=folder / "workers", **options)
+    worker.run(evaluate, 14)
+    return [{key: value for key, value in row.items() if key != "retry_of"} for row in worker.rows()]
+
+
+def test_a_search_killed_anywhere_ends_with_the_trials_of_one_left_alone(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        lines = mortal(patch, 10**9)
+        whole = search(tmp_path / "whole")
+    assert [row["trial"] for row in whole] == list(range(14))
+    rng = random.Random(0)
+    lives = [*range(4), *(rng.randrange(4, len(lines)) for _ in range(8))]
+    for life in lives:
+        folder = tmp_path / str(life)
+        for again in (life, rng.randrange(40), rng.randrange(12)):  # and twice more after it was taken up
+            with monkeypatch.context() as patch:
+                mortal(patch, again)
+                with suppress(Kill):
+                    search(folder)
+        assert search(folder) == whole, life
+
+
+def test_the_queue_is_brought_into_order(tmp_path):
+    worker = tuner(tmp_path / "j", workers=tmp_path / "workers", batch=3)
+    first = worker._ask(3, 9)
+    drawn = [trial.params for trial in first]
+    for trial in reversed(first):  # queued in the wrong order
+        worker._retry(trial.number, trial.params)
+    worker._mend()
+    waiting = [trial for trial in worker.study.get_trials(deepcopy=False) if trial.state.name == "WAITING"]
+    assert len(waiting) == 3
+    assert [trial.params for trial in worker._ask(3, 9)] == drawn
 
 
 def test_no_test_value_is_anywhere_in_a_study(tmp_path):

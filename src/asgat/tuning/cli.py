@@ -62,7 +62,7 @@ def tune(
     from asgat.tuning.figure import search_figure
     from asgat.tuning.recipe_file import recipe_text
     from asgat.tuning.space import make_search
-    from asgat.tuning.storage import import_optuna, open_storage
+    from asgat.tuning.storage import import_optuna, open_storage, workers_folder
     from asgat.tuning.study import Tuner
 
     import_optuna()
@@ -79,7 +79,9 @@ def tune(
     out = out or Path("runs") / f"tune-{name}"
     check_writable(out / "trials.jsonl")
     facts = {"dataset": dataset, "model": model, "protocol": data.protocol, "runs": runs, "seed": seed}
-    tuner = Tuner(open_storage(storage or str(out / "journal.log")), name, model, search, facts, seed, batch)
+    place = storage or str(out / "journal.log")
+    shared = workers_folder(place)
+    tuner = Tuner(open_storage(place), name, model, search, facts, seed, batch, workers=shared)
     console.print(
         f"[bold]{model}[/] on [bold]{dataset}[/] ({data.protocol} splits), {trials} trials over "
         f"{', '.join(search.space)}",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from optuna.storages import BaseStorage
 
 TRIES = 10
+BEGINNING = b'{"op_code":'  # of a journal, also of one whose maker was killed in its first line
 
 
 def import_optuna() -> Any:
@@ -32,7 +33,8 @@ def open_storage(place: str) -> BaseStorage:
     if "://" in place:
         return _database(place)
     from optuna.storages import JournalStorage
-    from optuna.storages.journal import JournalFileBackend
+
+    from asgat.tuning.journal import Journal
 
     path = Path(place)
     try:
@@ -40,13 +42,19 @@ def open_storage(place: str) -> BaseStorage:
         if path.exists():
             with path.open("rb") as file:
                 first = file.readline()
-            if first and "op_code" not in json.loads(first):
+            torn = not first.endswith(b"\n") and first[: len(BEGINNING)] == BEGINNING[: len(first)]
+            if not torn and "op_code" not in json.loads(first):
                 raise ValueError
-        return JournalStorage(JournalFileBackend(str(path)))
+        return JournalStorage(Journal(path))
     except OSError as error:
         raise AsgatError(f"{path} cannot be written: {error.strerror}. Choose another --storage.") from error
     except (ValueError, KeyError, TypeError):
         raise AsgatError(f"{path} is no journal of a search; choose another --storage.") from None
+
+
+def workers_folder(place: str) -> Path | None:
+    """Where the workers of a journal have their locks; None for a database."""
+    return None if "://" in place else Path(f"{place}.workers")
 
 
 def _database(url: str) -> BaseStorage:
