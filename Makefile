@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test test-slow lint bench clean system-extras
+.PHONY: setup demo test test-slow lint coverage fuzz mutants bench clean system-extras
 .DEFAULT_GOAL := demo
 
 .venv/installed: pyproject.toml constraints.txt
@@ -26,6 +26,18 @@ test: lint  ## everything but the slow real-data trainings
 
 test-slow: setup  ## trains on the benchmark files in ASGAT_DATA_DIR
 	$(BIN)/python -m pytest -m slow
+
+coverage: setup  ## share of src the tests run; kernels a second time uncompiled, where coverage can see them
+	$(BIN)/python -m coverage erase
+	$(BIN)/python -m pytest -m "not slow" --cov --cov-report=
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m "not slow" --cov --cov-append --cov-report= tests/kernels tests/spectral/test_table_exact.py tests/spectral/test_table_truncated.py
+	$(BIN)/python -m coverage report --skip-covered
+
+fuzz: setup  ## spoiled files by the thousand for every reader
+	$(BIN)/python -m tests.fuzz.run --count 24000
+
+mutants: setup  ## seeded faults in the numerics; goes on where it was
+	$(BIN)/python -m tests.mutation.run --seconds 100000
 
 bench: setup  ## time of one epoch against PyG's GAT, and growth with the graph
 	$(BIN)/python -m asgat bench epoch

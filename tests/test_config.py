@@ -196,3 +196,22 @@ def test_settings_cannot_be_changed_but_replaced():
     assert config.replace(lr=0.1) == TrainConfig(lr=0.1)
     with pytest.raises(AsgatError, match="lr must be positive, but is 0"):
         config.replace(lr=0)
+
+
+@pytest.mark.parametrize(
+    "value", [2**63, -(2**63) - 1, 10**400, 1 << 40_000], ids=["2^63", "-2^63-1", "10^400", "2^40000"]
+)
+@pytest.mark.parametrize("key", ["hidden", "lr", "k", "layers"])
+def test_numbers_no_computer_counts_to_are_told(key, value):
+    with pytest.raises(
+        AsgatError, match=rf"^{key} must be a number a computer counts to, below 2\^63, but has \d+ bits"
+    ):
+        ASGATConfig(**{key: value})
+    with pytest.raises(AsgatError, match="filter_hidden must be"):
+        ASGATConfig(filter_hidden=(8, value))
+
+
+def test_a_long_value_is_not_repeated_in_full():
+    with pytest.raises(AsgatError) as told:
+        ASGATConfig(filter="x" * 5000)  # type: ignore[arg-type]
+    assert len(str(told.value)) < 300

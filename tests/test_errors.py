@@ -1,6 +1,6 @@
 import pytest
 
-from asgat.errors import AsgatError, suggest
+from asgat.errors import AsgatError, brief, shown, suggest
 
 
 def test_is_a_value_error():
@@ -19,3 +19,15 @@ def test_is_a_value_error():
 )
 def test_suggest_names_the_nearest_and_all(name, sentence):
     assert suggest(name, ["cora", "texas"]) == sentence
+
+
+def test_values_are_shown_short_whatever_they_are():
+    assert shown("a") == "'a'"
+    assert shown([1] * 1000) == f"{str([1] * 1000)[:100]}…"
+    assert shown(1 << 40_000) == "a int too large to be shown", "Python refuses to write it"
+
+
+def test_what_others_say_is_one_line():
+    assert brief(ValueError("a\n\tb   c")) == "a b c"
+    assert brief("x" * 300) == "x" * 300
+    assert brief("x" * 301) == "x" * 300 + "…"

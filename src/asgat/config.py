@@ -9,7 +9,7 @@ import typing
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
-from asgat.errors import AsgatError, suggest
+from asgat.errors import AsgatError, shown, suggest
 
 
 def _key(default: Any, help: str, low: float | None = None, below: float | None = None) -> Any:
@@ -17,6 +17,7 @@ def _key(default: Any, help: str, low: float | None = None, below: float | None 
     return dataclasses.field(default=default, metadata={"help": help, "low": low, "below": below})
 
 
+MANY = 100_000  # of what is done in turn; a file that asks for more would never be done
 OPTIONS = ("root", "mix", "adjacency", "jump", "balanced")
 """Settings that make of the paper's model another one."""
 
@@ -29,7 +30,7 @@ class TrainConfig:
     weight_decay: float = _key(5e-4, "weight decay of Adam", low=0.0)
     dropout: float = _key(0.5, "dropout", low=0.0, below=1.0)
     hidden: int = _key(64, "size of hidden layers (per head)", low=1)
-    layers: int = _key(2, "number of layers", low=1)
+    layers: int = _key(2, "number of layers", low=1, below=MANY)
     epochs: int = _key(2000, "largest number of epochs", low=1)
     patience: int = _key(100, "epochs without a better validation loss or score before training stops", low=1)
     max_restarts: int = _key(3, "new starts allowed to a run that ends no better than the majority class", low=0)
@@ -93,19 +94,19 @@ class ASGATConfig(TrainConfig):
     builder: Literal["auto", "exact", "truncated"] = _key("auto", "table: exact rows, or bounded neighbourhoods")
     tolerance: float | None = _key(None, "table: widen rows whose certified error is larger; none leaves them", low=0.0)
     operator: Literal["chebyshev", "exact", "arma"] = _key("chebyshev", "how scores are computed")
-    order: int = _key(15, "Chebyshev order R; of arma, that of its expansion on a table", low=1)
-    sampling_points: int | None = _key(None, "Chebyshev sampling points S; none takes R + 1", low=1)
+    order: int = _key(15, "Chebyshev order R; of arma, that of its expansion on a table", low=1, below=MANY)
+    sampling_points: int | None = _key(None, "Chebyshev sampling points S; none takes R + 1", low=1, below=MANY)
     lambda_max: Literal["bound", "lanczos"] = _key("bound", "largest eigenvalue: the bound 2, or estimated")
     damping: bool = _key(False, "Jackson damping of the Chebyshev coefficients")
-    numerator: int = _key(18, "arma: degree Q of the numerator", low=1)
-    denominator: int = _key(12, "arma: degree P of the denominator", low=1)
-    steps: int = _key(30, "arma: conjugate-gradient steps T at most, where all pairs are scored", low=1)
+    numerator: int = _key(18, "arma: degree Q of the numerator", low=1, below=MANY)
+    denominator: int = _key(12, "arma: degree P of the denominator", low=1, below=MANY)
+    steps: int = _key(30, "arma: conjugate-gradient steps T at most, where all pairs are scored", low=1, below=MANY)
     fit_error: float = _key(0.01, "arma: error of a fit, beside the largest response, that is good enough", low=0.0)
     arma_tolerance: float = _key(1e-4, "arma: residual above which a head falls back to Chebyshev", low=1e-12)
     filter: Literal["mlp", "heat", "polynomial"] = _key("mlp", "kind of spectral filter")
     filter_hidden: tuple[int, ...] = _key((64, 64), "hidden sizes of the filter MLP")
     filter_activation: Literal["none", "relu", "tanh"] = _key("none", "output activation of the filter MLP")
-    filter_degree: int = _key(3, "degree of the polynomial filter", low=0)
+    filter_degree: int = _key(3, "degree of the polynomial filter", low=0, below=MANY)
     heat_scale: float = _key(1.0, "scale s of the heat kernel", low=1e-12)
     heat_learned: bool = _key(False, "learn the scale of the heat kernel per head")
 
@@ -122,14 +123,14 @@ class ASGATConfig(TrainConfig):
 class SGCConfig(TrainConfig):
     """Settings of SGC, a linear model: ``hidden`` and ``layers`` play no part."""
 
-    steps: int = _key(2, "steps of propagation", low=0)
+    steps: int = _key(2, "steps of propagation", low=0, below=MANY)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChebNetConfig(TrainConfig):
     """Settings of ChebNet."""
 
-    order: int = _key(2, "degree of the Chebyshev polynomials", low=0)
+    order: int = _key(2, "degree of the Chebyshev polynomials", low=0, below=MANY)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +138,7 @@ class ARMANetConfig(TrainConfig):
     """Settings of ARMANet."""
 
     stacks: int = _key(2, "parallel stacks, averaged", low=1)
-    depth: int = _key(1, "iterations of each stack", low=1)
+    depth: int = _key(1, "iterations of each stack", low=1, below=MANY)
     skip_dropout: float = _key(0.75, "dropout where the input enters again", low=0.0, below=1.0)
 
 
@@ -154,7 +155,7 @@ class GATConfig(TrainConfig):
 class APPNPConfig(TrainConfig):
     """Settings of APPNP."""
 
-    steps: int = _key(10, "steps of propagation", low=0)
+    steps: int = _key(10, "steps of propagation", low=0, below=MANY)
     alpha: float = _key(0.1, "probability to go back to where a walk began", low=0.0)
 
     def __post_init__(self) -> None:
@@ -183,18 +184,20 @@ def _checked(key: str, value: Any, hint: Any) -> Any:
     if origin is Literal:
         if value in choices and isinstance(value, str):
             return value
-        raise AsgatError(f"{key} must be one of {', '.join(choices)}, not {value!r}.")
+        raise AsgatError(f"{key} must be one of {', '.join(choices)}, not {shown(value)}.")
     if origin is types.UnionType:  # the only unions here are with None
         return None if value in (None, "none") else _checked(key, value, choices[0])
     if origin is tuple:
         if isinstance(value, (list, tuple)) and all(type(item) is int for item in value):
-            return tuple(value)
-        raise AsgatError(f"{key} must be a list of whole numbers, not {value!r}.")
+            return tuple(_checked(key, item, int) for item in value)
+        raise AsgatError(f"{key} must be a list of whole numbers, not {shown(value)}.")
+    if type(value) is int and not -(2**63) <= value < 2**63:
+        raise AsgatError(f"{key} must be a number a computer counts to, below 2^63, but has {value.bit_length()} bits.")
     if hint is float and type(value) is int:
         return float(value)
     if type(value) is not hint:
         kind = {int: "a whole number", float: "a number", bool: "true or false"}[hint]
-        raise AsgatError(f"{key} must be {kind}, not {value!r}.")
+        raise AsgatError(f"{key} must be {kind}, not {shown(value)}.")
     return value
 
 
@@ -212,4 +215,4 @@ def _parsed(key: str, text: str, hint: Any) -> Any:
         return hint(text)
     except (ValueError, KeyError):
         kind = {int: "a whole number", float: "a number", bool: "true or false"}.get(hint, "whole numbers with commas")
-        raise AsgatError(f"{key} must be {kind}, not {text!r}.") from None
+        raise AsgatError(f"{key} must be {kind}, not {shown(text)}.") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +11,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from asgat.cli_options import Json, Seed, check_writable, console, write_json
-from asgat.errors import AsgatError
+from asgat.errors import AsgatError, brief
 
 
 def convert(
@@ -86,20 +87,25 @@ def read_array(path: Path, whole: bool = False) -> Any:
     """Numbers of a .npy file, as a map, or of a text file with commas, semicolons, tabs or spaces."""
     import numpy as np
 
+    from asgat.data.npy import open_npy
+
     if not path.is_file():
         raise AsgatError(f"{path} is no file; give a .npy or .csv file.")
     try:
         if path.suffix.lower() == ".npy":
-            return np.load(path, mmap_mode="r", allow_pickle=False)
+            return open_npy(path, "write it with numpy.save")
         with path.open(encoding="utf-8") as file:
             first = file.readline()
         separator = next((s for s in (",", ";", "\t") if s in first), None)
         names = not all(_is_number(word) for word in first.strip().split(separator))
-        return np.loadtxt(
-            path, np.int64 if whole else np.float32, delimiter=separator, skiprows=int(names), ndmin=1 if whole else 2
-        )
-    except (OSError, ValueError, EOFError) as error:
-        raise AsgatError(f"{path} cannot be read as numbers: {error}.") from error
+        kind: Any = np.int64 if whole else np.float32
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # numpy only warns where there is no number at all
+            return np.loadtxt(path, kind, delimiter=separator, skiprows=int(names), ndmin=1 if whole else 2)
+    except AsgatError:
+        raise
+    except (OSError, ValueError, OverflowError, Warning) as error:
+        raise AsgatError(f"{path} cannot be read as numbers: {brief(error)}.") from error
 
 
 def _is_number(word: str) -> bool:

@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from asgat.config import TrainConfig
-from asgat.errors import AsgatError
+from asgat.data.table import decode
+from asgat.data.user_file import read_user_file
+from asgat.errors import AsgatError, brief, shown
 from asgat.nn.registry import MODELS, make_config
 
+MAX_BYTES = 2**20
 SHARED = "all"
 FOUND = "found"
 
@@ -22,8 +25,9 @@ def read_recipe(dataset: str) -> dict[str, Any]:
     settings per model. ``found`` inside a model's table tells the command, the seed and the validation score that
     chose it.
     """
-    file = files("asgat") / "recipes" / f"{dataset}.toml"
-    if not file.is_file():
+    kept = {file.name: file for file in (files("asgat") / "recipes").iterdir()}
+    file = kept.get(f"{dataset}.toml")  # looked up, never joined: a name is no way to a file elsewhere
+    if file is None:
         return {}
     recipe = tomllib.loads(file.read_text(encoding="utf-8"))
     check_recipe(recipe, f"{dataset}.toml")
@@ -35,9 +39,9 @@ def check_recipe(recipe: dict[str, Any], name: str) -> None:
     for key, value in recipe.items():
         if key == "model":
             if not isinstance(value, str) or value not in MODELS:
-                raise AsgatError(f"Recipe {name}: unknown model {value!r}.")
+                raise AsgatError(f"Recipe {name}: unknown model {shown(value)}.")
         elif key not in (SHARED, *MODELS):
-            raise AsgatError(f"Recipe {name}: unknown entry {key!r}; expected model, all, or a model's name.")
+            raise AsgatError(f"Recipe {name}: unknown entry {shown(key)}; expected model, all, or a model's name.")
         elif not isinstance(value, dict):
             raise AsgatError(f"Recipe {name}: {key} must be a table of settings.")
     for model in MODELS:
@@ -50,9 +54,11 @@ def check_recipe(recipe: dict[str, Any], name: str) -> None:
 def read_recipe_file(path: Path) -> dict[str, Any]:
     """A recipe from a file of one's own, every key of it checked."""
     try:
-        recipe = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise AsgatError(f"{path} cannot be read as a recipe: {error}.") from None
+        recipe = tomllib.loads(decode(read_user_file(path, MAX_BYTES)))
+    except AsgatError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise AsgatError(f"{path} cannot be read as a recipe: {brief(error)}.") from None
     check_recipe(recipe, str(path))
     return recipe
 

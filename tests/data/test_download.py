@@ -169,3 +169,10 @@ def test_guard_names_the_file():
     with pytest.raises(AsgatError, match=r"^a\.file is damaged: y\. Delete"), raw.guard():
         raise raw.failure("y")
     assert len(str(raw.failure("long " * 1000))) < 500
+
+
+@pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "planetoid/../../secret", "planetoid/no.such.file"])
+def test_names_without_a_checksum_are_never_opened(tmp_path, name):
+    with pytest.raises(AsgatError, match="none of the files this package knows the checksum of"):
+        read_files([name], tmp_path / "cache")
+    assert not (tmp_path / "cache").exists()

@@ -155,3 +155,35 @@ def test_a_data_frame():
     assert found.column("id").texts() == ["1", "2"]
     assert found.column("f").missing.tolist() == [False, True]
     assert found.column("s").texts() == ["x", ""]
+
+
+def test_columns_are_bounded_before_they_are_made(write, monkeypatch):
+    monkeypatch.setattr(module, "MAX_COLUMNS", 3)
+    assert list(read_table(write("a.csv", "a,b,c\n1,2,3\n")).columns) == ["a", "b", "c"]
+    with pytest.raises(AsgatError, match="more than the 3 columns"):
+        read_table(write("a.csv", "a,b,c,d\n1,2,3,4\n"))
+
+
+def test_what_parquet_unpacks_to_is_bounded(tmp_path, monkeypatch):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pyarrow.table({"a": np.arange(5000)}), tmp_path / "a.parquet")
+    monkeypatch.setattr(module, "MAX_UNPACKED_BYTES", 5000)
+    with pytest.raises(AsgatError, match="unpacks to more than"):
+        read_table(tmp_path / "a.parquet")
+
+
+def test_missing_numbers_of_parquet(tmp_path):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    words = pyarrow.array(["u", None, "v"]).dictionary_encode()
+    held = {
+        "i": [1, None, 3],
+        "w": words,
+        "n": pyarrow.nulls(3),
+        "u": pyarrow.array([2**64 - 1, 0, 1], pyarrow.uint64()),
+    }
+    parquet.write_table(pyarrow.table(held), tmp_path / "a.parquet")
+    found = read_table(tmp_path / "a.parquet")
+    np.testing.assert_array_equal(found.column("i").numbers, [1, np.nan, 3])
+    assert found.column("w").texts() == ["u", "", "v"]
+    assert found.column("n").missing.all()
+    assert found.column("u").texts() == ["18446744073709551615", "0", "1"]

@@ -3,12 +3,21 @@ import torch
 import torch.nn.functional as F
 from tests.strategies import ZOO
 
+from asgat.config import ASGATConfig
 from asgat.errors import AsgatError
+from asgat.nn.asgat_conv import ASGATConv
 from asgat.nn.asgat_linear import ASGATLinear
 from asgat.nn.registry import make_config, make_operator, model_spec
 
 GRAPH = ZOO["generic"]
 N = GRAPH.num_nodes
+
+
+def layers_of(model: ASGATLinear) -> tuple[ASGATConv, torch.nn.Linear]:
+    conv, linear = model.layers
+    assert isinstance(conv, ASGATConv)
+    assert isinstance(linear, torch.nn.Linear)
+    return conv, linear
 
 
 @pytest.mark.parametrize("elu", ["every", "hidden", "last", "none"])
@@ -17,7 +26,7 @@ def test_it_is_attention_then_a_linear_map(elu):
     model = ASGATLinear(5, 4, 3, heads=2, k=3, elu=elu).eval()
     x = torch.randn(N, 5)
     out, (attention,) = model(x, GRAPH, return_attention_weights=False)
-    conv, linear = model.layers
+    conv, linear = layers_of(model)
     hidden = (attention.to_dense() @ (x @ conv.weight)).transpose(0, 1).flatten(1) + conv.bias
     hidden = F.elu(hidden) if elu in ("every", "hidden") else hidden
     truth = hidden @ linear.weight.t() + linear.bias
@@ -43,7 +52,8 @@ def test_a_linear_layer_alone_is_refused():
 def test_dropout_acts_on_the_linear_layer_too():
     torch.manual_seed(0)
     model = ASGATLinear(5, 64, 3, heads=1, k=3, dropout=0.9, elu="none")
-    conv, linear = model.layers
+    conv, linear = layers_of(model)
+    assert conv.bias is not None
     with torch.no_grad():  # attention that gives the same to all: only the last dropout can tell nodes apart
         conv.weight.zero_()
         conv.bias.fill_(1.0)
@@ -54,6 +64,7 @@ def test_dropout_acts_on_the_linear_layer_too():
 
 def test_the_registry_has_it():
     config = make_config("asgat-linear", hidden=4, heads=2, k=3)
+    assert isinstance(config, ASGATConfig)
     net = model_spec("asgat-linear").make(config, 5, 3, N)
     assert isinstance(net, ASGATLinear)
     assert len(net.certificates(make_operator(GRAPH, config))) == 1

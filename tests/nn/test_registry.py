@@ -63,7 +63,7 @@ def test_every_model_trains_is_kept_and_repeats_itself(name, tmp_path):
 @every_model
 def test_every_model_is_recorded_on_a_gpu_and_learns_what_it_learns_on_a_cpu(name):
     data = load_dataset("karate")
-    still = {key: 0.0 for key in make_config(name).to_dict() if key.endswith("dropout")}
+    still: dict[str, float | None] = {key: 0.0 for key in make_config(name).to_dict() if key.endswith("dropout")}
     if "k" in make_config(name).to_dict():  # karate has twins, and rounding tells which of them is among the k best
         still["k"] = None
     config = make_config(name, hidden=4, epochs=20, max_restarts=0, **still)

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -11,7 +13,7 @@ from asgat.sparse_features import SparseFeatures
 from asgat.spectral import ChebyshevOperator, ExactOperator, TableOperator
 
 RUNS, NODES, FEATURES = 3, 20, 6
-OPERATORS = {
+OPERATORS: dict[str, Any] = {
     "exact": ExactOperator,
     "dense": lambda graph, **kind: ChebyshevOperator(graph, order=4, **kind),
     "table": lambda graph, **kind: TableOperator(graph, order=4, candidates=4, **kind),
@@ -32,11 +34,11 @@ def graph():
     return Graph.from_edges(edges, NODES, rng.uniform(0.5, 2.0, 40))
 
 
-def models_and_stack(options, operator, sparse=False, dtype=torch.float64, dropout=(0.0, 0.3, 0.6)):
+def models_and_stack(options, kind, sparse=False, dtype=torch.float64, dropout=(0.0, 0.3, 0.6)):
     x = torch.randn(NODES, FEATURES, generator=torch.Generator().manual_seed(1)).to(dtype)
     x = x * (x > 0.3) if sparse else x
     features = SparseFeatures.from_dense(x, dtype=dtype) if sparse else x
-    operator = OPERATORS[operator](graph(), dtype=dtype)
+    operator = OPERATORS[kind](graph(), dtype=dtype)
     settings = {"heads": 2, "k": 3, **options}
     models = []
     for run in range(RUNS):

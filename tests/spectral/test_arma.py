@@ -388,3 +388,40 @@ def test_the_smallest_graphs(name, make):
 def test_bad_arguments(arguments, sentence):
     with pytest.raises(AsgatError, match=sentence):
         ArmaOperator(ZOO["path"], **arguments)
+
+
+# -- what is chosen on the way, and gives the same numbers --------------------------------------------------------
+
+
+def test_nothing_is_solved_before_it_is_asked_for():
+    operator = ArmaOperator(LARGE, 4, 3)
+    assert (operator.steps_taken, operator.residual) == (0, 0.0)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3, 7, 1000])
+def test_blocks_are_as_large_as_the_memory_allows(rows):
+    """A row of 60 nodes and 2 heads: 4 + 12 numbers of 8 bytes and 3 keys of 8 for each of them."""
+    per_row = 60 * 2 * ((4 + 12) * 8 + 3 * 8)
+    operator = ArmaOperator(LARGE, 4, 3, dtype=DOUBLE, block_bytes=rows * per_row + per_row - 1)
+    blocks = list(operator._blocks(2))
+    assert [v for block in blocks for v in range(block.start, block.stop)] == list(range(60))
+    assert {block.stop - block.start for block in blocks[:-1]} <= {max(rows, 1)}
+    assert len(blocks) == -(-60 // max(rows, 1))
+
+
+def test_a_matrix_per_head_is_made_only_where_that_is_cheaper_and_fits():
+    """Either way the product is q(X): N² against the entries of X times the degree, with a factor of their speeds."""
+    from asgat.spectral.arma import _DENSE_GAIN
+
+    q = torch.tensor([[0.3, -0.2, 0.1], [0.0, 0.4, 0.2]], dtype=DOUBLE)
+    signal = torch.randn(60, 2, 4, dtype=DOUBLE, generator=torch.Generator().manual_seed(0))
+    entries = ArmaOperator(LARGE, 4, 3)._shifted.nnz
+    assert _DENSE_GAIN * 3 * entries >= 60**2, "dense pays on this graph"
+    fits = 2 * 60**2 * 8
+    made = {limit: ArmaOperator(LARGE, 4, 3, dtype=DOUBLE, block_bytes=limit)._product(q) for limit in (fits, fits - 1)}
+    assert made[fits].__name__ == "<lambda>"
+    assert made[fits - 1].__name__ == "product"
+    assert_near(made[fits](signal), made[fits - 1](signal))
+    sparse = ring_with_chords(600)
+    assert _DENSE_GAIN * 3 * ArmaOperator(sparse, 4, 3)._shifted.nnz < 600**2
+    assert ArmaOperator(sparse, 4, 3, dtype=DOUBLE)._product(q).__name__ == "product"

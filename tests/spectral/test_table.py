@@ -1,6 +1,5 @@
 """The table operator: the dense truth where the table is complete, certified where it is not."""
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -178,12 +177,22 @@ def test_gradients_of_top_are_those_of_finite_differences(candidates, name):
     filter = dense.filters()[name]
     operator = TableOperator(LARGE, 5, dtype=DOUBLE, candidates=candidates, cap=2, storage=DOUBLE)
     weight = torch.randn(2, 60, 3, dtype=DOUBLE, generator=torch.Generator().manual_seed(0))
-    names = [key for key, _ in filter.named_parameters()]
+
+    class Value(torch.nn.Module):
+        """A function of the filter, whose parameters gradcheck moves."""
+
+        def __init__(self):
+            super().__init__()
+            self.filter = filter
+
+        def forward(self):
+            return (operator.top(self.filter, 3)[1] * weight).sum()
+
+    module = Value()
+    names = [key for key, _ in module.named_parameters()]
 
     def value(*values):
-        moved = dict(zip(names, values, strict=True))
-        bound: Any = partial(torch.func.functional_call, filter, moved)
-        return (operator.top(bound, 3)[1] * weight).sum()
+        return torch.func.functional_call(module, dict(zip(names, values, strict=True)), ())
 
     inputs = tuple(p.detach().clone().requires_grad_() for p in filter.parameters())
     assert torch.autograd.gradcheck(value, inputs, atol=1e-6)

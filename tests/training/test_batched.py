@@ -205,7 +205,9 @@ def test_as_many_at_once_as_memory_allows(monkeypatch):
     monkeypatch.setattr("asgat.training.batched.available_memory", lambda device: 0)
     assert runs_at_once(dataset, config, torch.device("cpu")) == 1
     monkeypatch.setattr("asgat.training.batched.available_memory", lambda device: 1 << 40)
-    assert runs_at_once(dataset, config, torch.device("cpu")) > 100
+    at_once = runs_at_once(dataset, config, torch.device("cpu"))
+    assert at_once is not None
+    assert at_once > 100
     monkeypatch.setattr("asgat.training.batched.available_memory", lambda device: None)
     assert runs_at_once(dataset, config, torch.device("cpu")) is None
 
@@ -219,6 +221,7 @@ def test_recorded_epochs_are_those_of_the_cpu():
     chosen = jobs("asgat-plus", [{}, {"lr": 0.05}, {"weight_decay": 0.02}], dropout=0.0)
     build, inputs, y = problem("asgat-plus", chosen[0].config, "cuda")
     for batched, job in zip(train_batched(build, inputs, y, chosen), chosen, strict=True):
+        assert isinstance(batched, RunResult)
         single = alone("asgat-plus", job)
         for a, b in zip(batched.history[:3], single.history[:3], strict=True):
             assert a.train_loss == pytest.approx(b.train_loss, abs=1e-9)

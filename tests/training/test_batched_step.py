@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from tests.training.small import jobs, problem
 
 from asgat.data.dataset import Split
+from asgat.nn.asgat import ASGAT
 from asgat.training.batched_step import BatchedStep, CapturedBatch, EagerBatch, Job
 from asgat.training.step import Step
 
@@ -19,7 +20,9 @@ def make_step(chosen, model="asgat-plus", metric="micro_f1"):
         states.append(build(job.config).state_dict())
         streams.append(torch.Generator().set_state(torch.get_rng_state()))
     state = {name: torch.stack([own[name] for own in states]).requires_grad_() for name in states[0]}
-    return BatchedStep(build(chosen[0].config), state, streams, inputs, y, chosen, metric)
+    net = build(chosen[0].config)
+    assert isinstance(net, ASGAT)
+    return BatchedStep(net, state, streams, inputs, y, chosen, metric)
 
 
 def single_figures(job, model="asgat-plus", metric="micro_f1", epochs=3):
@@ -101,7 +104,7 @@ class Replayed(CapturedBatch):
 
     def __init__(self, step):
         super().__init__(step)
-        self.graph.replay = lambda: self._epoch(any(job.config.dropout for job in step.jobs))
+        self.graph.replay = lambda: self._epoch(any(job.config.dropout for job in step.jobs))  # type: ignore[method-assign]
 
 
 @pytest.fixture

@@ -599,7 +599,7 @@ def test_a_truncated_table_reports_a_sampled_certificate(blocks):
 
 def test_a_finished_run_is_handed_over_before_it_counts(tmp_path):
     data, config = tiny_dataset(), quick(epochs=3)
-    seen = []
+    seen: list[Any] = []
 
     def finished(i, state, inputs):
         written = json.loads((tmp_path / "result.json").read_text())["rows"] if seen else []

@@ -180,3 +180,6 @@ def test_a_run_directory_keeps_it_until_the_run_is_done(tmp_path, monkeypatch):
     weights = [load_file(tmp_path / name / "model.safetensors") for name in ("run", "whole")]
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[1])
     assert json.loads((tmp_path / "run/result.json").read_text())["finished"]
+    (tmp_path / "run" / UNFINISHED).write_bytes(b"left by a process killed after its last result")
+    assert run(data, "mlp", config, [0, 1], out=tmp_path / "run")["micro_f1"] == whole["micro_f1"]
+    assert not (tmp_path / "run" / UNFINISHED).exists()

@@ -15,7 +15,7 @@ from functools import cache
 from importlib.resources import files as package_files
 from pathlib import Path
 
-from asgat.errors import AsgatError
+from asgat.errors import AsgatError, brief
 
 # The first folder of a file's name picks the address; the rest of the name follows it.
 BASE_ADDRESSES = {
@@ -36,8 +36,7 @@ class RawFile:
 
     def failure(self, reason: str) -> AsgatError:
         """The error for content that is not what the reader expects."""
-        shown = reason if len(reason) <= 300 else f"{reason[:300]}…"  # a reason may quote the content
-        return AsgatError(f"{self.path} is damaged: {shown}. Delete it and run again to fetch it anew.")
+        return AsgatError(f"{self.path} is damaged: {brief(reason)}. Delete it and run again to fetch it anew.")
 
     @contextmanager
     def guard(self) -> Iterator[None]:
@@ -86,6 +85,9 @@ def read_files(names: Sequence[str], data_dir: Path | str | None = None) -> dict
         names: names below the data directory, such as ``"planetoid/ind.cora.graph"``.
         data_dir: see :func:`data_directory`.
     """
+    unknown = [name for name in names if name not in checksums()]
+    if unknown:  # which also keeps names from leading out of the folder
+        raise AsgatError(f"{unknown[0]!r} is none of the files this package knows the checksum of.")
     missing = missing_files(names, data_dir)
     if missing:
         _download(missing, data_directory(data_dir))

@@ -11,12 +11,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from asgat.errors import AsgatError
+from asgat.data.npy import open_npy
+from asgat.data.npz import read_npz
+from asgat.data.user_file import read_user_file
+from asgat.errors import AsgatError, brief
 
 Array = npt.NDArray[Any]
 Chunk = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64] | None]
 
 ENDINGS = (".csv", ".tsv", ".txt", ".npy", ".npz")
+MAX_BYTES = 4 << 30  # of an .npz file
 _BYTES = 32 << 20  # of text, or of numbers, at a time
 _SEPARATORS = bytes.maketrans(b",;\t", b"   ")
 
@@ -46,19 +50,13 @@ def read_edges(path: Path | str, chunk_bytes: int = _BYTES) -> Iterator[Chunk]:
 
 def _from_arrays(path: Path, chunk_bytes: int) -> Iterator[Chunk]:
     weight: Array | None = None
-    try:
-        if path.suffix.lower() == ".npz":
-            with np.load(path, allow_pickle=False) as held:
-                if "edge_index" not in held:
-                    raise AsgatError(f"{path} holds {', '.join(held) or 'nothing'}, but no edge_index [2, E].")
-                ends = held["edge_index"]
-                weight = held.get("edge_weight")
-        else:
-            ends = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        if isinstance(error, AsgatError):
-            raise
-        raise AsgatError(f"{path} cannot be read as numbers: {error}.") from error
+    if path.suffix.lower() == ".npz":
+        arrays = read_npz(read_user_file(path, MAX_BYTES), None, MAX_BYTES)
+        if "edge_index" not in arrays:
+            raise AsgatError(f"{path} holds {brief(', '.join(arrays)) or 'nothing'}, but no edge_index [2, E].")
+        ends, weight = arrays["edge_index"], arrays.get("edge_weight")
+    else:
+        ends = open_npy(path, "write it with numpy.save")
     if ends.ndim != 2 or 2 not in ends.shape or ends.dtype.kind not in "iu":
         held = f"{ends.dtype} {list(ends.shape)}"
         raise AsgatError(f"{path} should hold whole numbers [2, E] or [E, 2], but holds {held}.")

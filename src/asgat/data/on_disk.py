@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from asgat.data.dataset import METRICS, Dataset, Split
-from asgat.errors import AsgatError
+from asgat.data.npy import open_npy
+from asgat.errors import AsgatError, brief, shown
 from asgat.graph import Graph
 from asgat.spectral.candidates import SparseRows
 from asgat.spectral.table_truncated import RECORD
@@ -20,6 +21,8 @@ from asgat.spectral.table_truncated import RECORD
 Array = npt.NDArray[Any]
 
 FORMAT, VERSION = "asgat-graph", 1
+MANY = 10_000  # splits
+ENTRIES_AT_ONCE = 1 << 22
 PARTS = ("none", "train", "val", "test")  # what a split says of a node, by number
 
 
@@ -125,25 +128,31 @@ class OnDiskGraph:
         return self.header.protocol
 
     def matrix(self) -> SparseRows:
-        """X for the builders of tables; nothing is read before it is used."""
+        """X for the builders of tables, looked through once; O(E) time and a byte per entry."""
+        self._check_rows()
         return SparseRows(*(self._map(name) for name in ("indptr", "indices", "shifted", "records")))
 
     def features(self, first: int, last: int) -> npt.NDArray[np.float32]:
         """Feature rows of the nodes ``first`` to ``last - 1``, read now."""
-        return np.array(self._map("features")[first:last])
+        rows = np.array(self._map("features")[first:last])
+        return self._checked("features", rows, np.isfinite(rows).all())
 
     def labels(self, first: int, last: int) -> npt.NDArray[np.int64]:
-        return self._map("labels")[first:last].astype(np.int64)
+        rows = self._map("labels")[first:last].astype(np.int64)
+        return self._checked("labels", rows, ((rows >= -1) & (rows < self.num_classes)).all())
 
     def split(self, number: int, first: int, last: int) -> Split:
         """What a split says of the nodes ``first`` to ``last - 1``, numbered from 0."""
         part = self._map(f"split-{number}")[first:last]
+        self._checked(f"split-{number}", part, (part < len(PARTS)).all())
         return Split(*(np.flatnonzero(part == PARTS.index(name)) for name in ("train", "val", "test")))
 
     def to_dataset(self) -> Dataset:
         """All of it in memory, for a graph that fits."""
         n, e = self.num_nodes, self.num_entries
+        self._check_rows()
         weight = np.array(self._map("weight")) if self.header.weighted else np.ones(e)
+        self._checked("weight", weight, (np.isfinite(weight) & (weight > 0)).all())
         adjacency = sp.csr_array((weight, np.array(self._map("indices")), np.array(self._map("indptr"))), shape=(n, n))
         splits = tuple(self.split(i, 0, n) for i in range(self.num_splits))
         x, y = self.features(0, n), self.labels(0, n)
@@ -154,14 +163,31 @@ class OnDiskGraph:
         return np.array(self._map("node"))
 
     def _map(self, name: str) -> Array:
-        file = self.path / f"{name}.npy"
-        try:
-            # Copy on write: what is changed stays in this process, what is read is shared with others.
-            mapped = np.load(file, mmap_mode="c", allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            raise AsgatError(f"{file} cannot be read: {reason}; convert the graph again.") from error
-        return np.asarray(mapped)
+        # Copy on write: what is changed stays in this process, what is read is shared with others.
+        return open_npy(self.path / f"{name}.npy", "convert the graph again", "c")
+
+    def _checked(self, name: str, part: Array, sound: bool | np.bool_) -> Array:
+        if not sound:
+            raise AsgatError(f"{self.path / name}.npy holds numbers that make no sense; convert the graph again.")
+        return part
+
+    def _check_rows(self) -> None:
+        """Compiled code trusts these arrays blindly, so they are looked at first, a part at a time."""
+        n, entries = self.num_nodes, self.num_entries
+        indptr, indices, shifted, records = (self._map(name) for name in ("indptr", "indices", "shifted", "records"))
+        self._checked("indptr", indptr, indptr[0] == 0 and indptr[-1] == entries and (np.diff(indptr) >= 0).all())
+        same = np.array_equal(records["start"], indptr[:-1]) and np.array_equal(records["degree"], np.diff(indptr))
+        sums = [np.isfinite(records[name]).all() for name in ("diagonal", "square", "middle", "onward")]
+        self._checked("records", records, same and all(sums))
+        first = np.zeros(entries + 1, dtype=bool)  # where a row begins
+        first[indptr[:-1]] = True
+        for start in range(0, entries, ENTRIES_AT_ONCE):
+            part = slice(start, min(entries, start + ENTRIES_AT_ONCE))
+            column, value = indices[part], shifted[part]
+            before = np.concatenate([[-1], column[:-1]]) if not start else indices[start - 1 : part.stop - 1]
+            ascending = ((column > before) | first[part]).all()
+            self._checked("indices", column, column.min() >= 0 and column.max() < n and ascending)
+            self._checked("shifted", value, bool((np.abs(value) <= 1.0 + 1e-9).all()))
 
     def __repr__(self) -> str:
         return (
@@ -185,18 +211,21 @@ def _read_header(path: Path) -> Header:
         values = json.loads(file.read_bytes())
     except OSError as error:
         raise AsgatError(f"{path} holds no graph: {file} cannot be read ({error.strerror}).") from error
-    except ValueError as error:
-        raise AsgatError(f"{file} cannot be read as JSON: {error}.") from error
+    except (ValueError, RecursionError) as error:
+        raise AsgatError(f"{file} cannot be read as JSON: {brief(error)}.") from error
     if not isinstance(values, dict) or values.pop("format", None) != FORMAT:
         raise AsgatError(f"{file} describes no graph of this package; `asgat convert` writes such a folder.")
     if (version := values.pop("version", None)) != VERSION:
-        raise AsgatError(f"{file} is of version {version}, and this package reads {VERSION}; convert the graph again.")
+        raise AsgatError(
+            f"{file} is of version {shown(version)}, and this package reads {VERSION}; convert the graph again."
+        )
     try:
         header = Header(**values)
-        counts = [v for k, v in values.items() if k.startswith("num_")]
-        sound = all(type(count) is int and count >= 0 for count in counts) and header.metric in METRICS
     except TypeError as error:
-        raise AsgatError(f"{file} does not fit this package: {error}.") from error
-    if not sound:
+        raise AsgatError(f"{file} does not fit this package: {brief(error)}.") from error
+    kinds = {"int": int, "str": str, "bool": bool}
+    sound = all(type(getattr(header, field.name)) is kinds[str(field.type)] for field in fields(header))
+    counts = [getattr(header, field.name) for field in fields(header) if field.type == "int"] if sound else []
+    if not sound or not all(0 <= n < 2**48 for n in counts) or header.metric not in METRICS or header.num_splits > MANY:
         raise AsgatError(f"{file} holds sizes or a metric that make no sense; convert the graph again.")
     return header

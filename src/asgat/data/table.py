@@ -17,6 +17,8 @@ from asgat.data.user_file import MAX_FILE_BYTES, UserFile, read_user_file
 from asgat.errors import AsgatError, suggest
 
 MAX_CELLS = 200_000_000
+MAX_COLUMNS = 1_000_000
+MAX_UNPACKED_BYTES = 8 * MAX_FILE_BYTES
 ENDINGS = (".csv", ".tsv", ".parquet", ".npz", ".graphml")
 # How files begin, for those whose ending says something else.
 SIGNATURES = {
@@ -105,6 +107,8 @@ def read_text(raw: UserFile, delimiter: str) -> Table:
             delimiter = other
             notes.append(f"{raw.path.name} is separated by {name}.")
             break
+    if heading.count(delimiter) >= MAX_COLUMNS:
+        raise raw.failure(f"it has more than the {MAX_COLUMNS:,} columns that are read at most")
     rows = _rows(raw, text, delimiter)
     names = [name.strip() for name in next(rows, [])]
     if not any(names):
@@ -166,12 +170,18 @@ def read_parquet(raw: UserFile) -> Table:
         import pyarrow.parquet as pq
     except ImportError:
         raise AsgatError("Parquet needs pyarrow; install it with `pip install 'asgat[tables]'`.") from None
-    file = pq.ParquetFile(io.BytesIO(raw.content))
-    if file.metadata.num_rows * file.metadata.num_columns > MAX_CELLS:
+    held = pq.ParquetFile(io.BytesIO(raw.content))
+    if held.metadata.num_rows * held.metadata.num_columns > MAX_CELLS:
         raise raw.failure(f"it has more than {MAX_CELLS:,} cells, which is more than is read at most")
-    if not file.metadata.num_rows:
+    if not held.metadata.num_rows:
         raise raw.failure("it has no row")
-    stored = file.read()
+    groups = [held.metadata.row_group(i) for i in range(held.metadata.num_row_groups)]
+    unpacked = sum(group.column(i).total_uncompressed_size for group in groups for i in range(group.num_columns))
+    if unpacked > MAX_UNPACKED_BYTES:
+        raise raw.failure(f"it unpacks to more than the {MAX_UNPACKED_BYTES >> 20} MiB that are read at most")
+    # A text that is stored once and named in every row is to be in memory once, too.
+    texts_of = [field.name for field in held.schema_arrow if _is_text(pa, field.type)]
+    stored = pq.ParquetFile(io.BytesIO(raw.content), read_dictionary=texts_of).read()
     twice = next((name for name in stored.column_names if stored.column_names.count(name) > 1), None)
     if twice is not None:
         raise raw.failure(f"two columns are called {twice!r}")
@@ -180,12 +190,29 @@ def read_parquet(raw: UserFile) -> Table:
         if name.startswith("__index_level_"):  # a data frame's row numbers
             continue
         kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-        texts = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-        number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-        if not (texts or number or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
+        number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+        if kind is column.type and (number or pa.types.is_boolean(kind)):
+            missing = column.is_null().to_numpy()
+            columns[name] = Column.of_array(name, column.fill_null(False if not number else 0).to_numpy(), missing)
+        elif _is_text(pa, kind) or number or pa.types.is_decimal(kind) or pa.types.is_null(kind):
+            columns[name] = Column.of_objects(name, _shared_objects(pa, column))
+        else:
             raise raw.failure(f"the column {name!r} holds {kind}; give one number or word per row")
-        columns[name] = Column.of_objects(name, column.to_pylist())
     return Table(columns, raw.path.name)
+
+
+def _is_text(pa: Any, kind: Any) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _shared_objects(pa: Any, column: Any) -> Iterator[Any]:
+    """The values of a column as Python objects, equal ones of a dictionary the same object."""
+    for chunk in column.chunks:
+        if pa.types.is_dictionary(chunk.type):
+            words = [*chunk.dictionary.to_pylist(), None]
+            yield from (words[i] for i in chunk.indices.fill_null(len(words) - 1).to_pylist())
+        else:
+            yield from chunk.to_pylist()
 
 
 def read_arrays(raw: UserFile) -> Table:

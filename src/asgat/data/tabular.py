@@ -210,8 +210,8 @@ def _weights(column: Column, where: str) -> npt.NDArray[np.float64]:
     numbers = column.numbers
     if numbers is None:
         raise AsgatError(
-            f"The weight {column.first_text()!r} in the column {column.name!r} of {where} is no number; correct it, or "
-            "name another column with --weight."
+            f"The weight {column.first_text()!r:.80} in the column {column.name!r} of {where} is no number; correct "
+            "it, or name another column with --weight."
         )
     bad = np.flatnonzero(~np.isfinite(numbers) | (numbers < 0))
     if bad.size:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from asgat.data.download import RawFile
-from asgat.errors import AsgatError
+from asgat.errors import AsgatError, brief
 
 MAX_FILE_BYTES = 256 * 2**20  # as Python objects a text of that size can take ten times as much
 
@@ -14,8 +14,7 @@ class UserFile(RawFile):
     """The bytes of a file of the user's."""
 
     def failure(self, reason: str) -> AsgatError:
-        shown = reason if len(reason) <= 300 else f"{reason[:300]}…"  # a reason may quote the content
-        return AsgatError(f"{self.path} cannot be used: {' '.join(shown.split())}.")
+        return AsgatError(f"{self.path} cannot be used: {brief(reason)}.")
 
 
 def read_user_file(path: Path | str, limit: int = MAX_FILE_BYTES) -> UserFile:

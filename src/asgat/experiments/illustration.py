@@ -200,7 +200,8 @@ def _network(axis: Any, result: Result, row: dict[str, Any], place: npt.NDArray[
         "v", place[result["hop"].index(0)], (7, 7), textcoords="offset points", fontsize=11, weight="bold", zorder=4
     )
     axis.set(aspect="equal", xlim=(-3.4, 3.4), ylim=(-3.4, 3.4), xticks=[], yticks=[])
-    axis.set_title(f"head {row['head'] + 1}, {row['kind']}; {100 * max(row['outside'], 0.0):.0f} % outside", fontsize=10)
+    outside = 100 * max(row["outside"], 0.0)
+    axis.set_title(f"head {row['head'] + 1}, {row['kind']}; {outside:.0f} % outside", fontsize=10)
     axis.spines[:].set_visible(False)
 
 

@@ -23,7 +23,7 @@ from asgat.config import (
     TrainConfig,
 )
 from asgat.data.relations import Reader, find_relations
-from asgat.errors import AsgatError, suggest
+from asgat.errors import AsgatError, shown, suggest
 from asgat.filters import HeatFilter, MLPFilter, PolynomialFilter, SpectralFilter
 from asgat.graph import Graph
 from asgat.nn.asgat import ASGAT
@@ -383,10 +383,10 @@ def make_config(name: str, **values: Any) -> TrainConfig:
     known = spec.config.keys()
     for key, value in values.items():
         if key not in known:
-            raise AsgatError(f"{name} has no setting {key!r}. {suggest(key, known)}")
+            raise AsgatError(f"{name} has no setting {shown(key)}. {suggest(key, known)}")
         if key in spec.fixed and value != spec.fixed[key]:
             raise AsgatError(
-                f"{name} stands for {key} = {spec.fixed[key]}; it cannot be set to {value}. "
+                f"{name} stands for {key} = {spec.fixed[key]}; it cannot be set to {shown(value)}. "
                 "asgat-plus is the form with options."
             )
     return spec.config(**{**spec.defaults, **values, **spec.fixed})

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from asgat.errors import AsgatError
+from asgat.errors import AsgatError, brief
 from asgat.explain import BAND_NAMES, BANDS, select
 from asgat.geometry.hops import hop_distances
 from asgat.graph import Graph
@@ -115,8 +115,8 @@ def training_curves(run: RunData, result: dict[str, Any]) -> list[dict[str, Any]
             thin = [line for i, line in enumerate(kept) if i % step == 0 or line["epoch"] == best or i == len(kept) - 1]
             columns = {key: [line[key] for line in thin] for key in ("epoch", "train_loss", "val_loss", "val_score")}
             curves.append({"run": row["run"], "best_epoch": best, "restarts": row.get("restarts", 0), **columns})
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise AsgatError(f"{path} cannot be read as metrics: {error!r}. Train anew with --fresh.") from error
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise AsgatError(f"{path} cannot be read as metrics: {brief(repr(error))}. Train anew with --fresh.") from error
     return curves
 
 

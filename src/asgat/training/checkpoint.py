@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
+import re
 import secrets
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from asgat.config import TrainConfig
-from asgat.errors import AsgatError
+from asgat.errors import AsgatError, brief
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}")  # what a killed process leaves of a file it was writing
 
 
 class OtherSettingsError(AsgatError):
@@ -38,7 +45,8 @@ def write_atomic(path: Path, content: bytes) -> None:
             temporary.unlink(missing_ok=True)
             raise
     except OSError as error:
-        raise AsgatError(f"{path} cannot be written: {error.strerror}. Choose another place.") from error
+        remedy = "Free some space and run it again" if error.errno in FULL else "Choose another place"
+        raise AsgatError(f"{path} cannot be written: {error.strerror}. {remedy}.") from error
 
 
 def to_toml(values: Mapping[str, Any]) -> str:
@@ -71,8 +79,9 @@ def to_json(values: Any) -> bytes:
 class RunDirectory:
     """A folder with ``config.toml``, ``metrics.jsonl``, ``result.json`` and ``model.safetensors``.
 
-    ``result.json`` is renewed after every finished run (one split or seed), so a killed command loses no more than
-    the run it was in: started again with the same settings it takes the finished ones over.
+    ``result.json`` is renewed after every finished run (one split or seed): started again with the same settings, a
+    killed command takes the finished ones over. The run it was in is in ``unfinished.safetensors``, as of at most half
+    a minute ago. Whoever writes holds the folder's lock.
 
     Args:
         path: the folder; made if it is not there.
@@ -87,6 +96,7 @@ class RunDirectory:
         Raises:
             AsgatError: the folder holds a run with other settings, or cannot be written.
         """
+        self._sweep()
         config = self.path / "config.toml"
         if not fresh and config.exists():
             earlier = read_toml(config)
@@ -98,7 +108,7 @@ class RunDirectory:
                     "choose another --out, or --fresh to replace it."
                 )
             return list(self.read_result().get("rows", [])) if (self.path / "result.json").exists() else []
-        names = ("result.json", "metrics.jsonl", "model.safetensors")
+        names = ("result.json", "metrics.jsonl", "model.safetensors", "unfinished.safetensors")
         strange = [name for name in names if not fresh and (self.path / name).exists()]
         if strange:
             raise AsgatError(
@@ -113,12 +123,19 @@ class RunDirectory:
         write_atomic(config, to_toml(settings).encode())
         return []
 
+    def _sweep(self) -> None:
+        """Removes what killed processes left half-written; whoever holds the lock is the only one who writes here."""
+        for path in self.path.glob(".*"):
+            if TEMPORARY.fullmatch(path.name):
+                with suppress(OSError):
+                    path.unlink()
+
     def read_result(self) -> dict[str, Any]:
         path = self.path / "result.json"
         try:
             result = json.loads(path.read_bytes())
-        except (OSError, ValueError) as error:
-            raise AsgatError(f"{path} cannot be read as a result: {error}.") from error
+        except (OSError, ValueError, RecursionError) as error:
+            raise AsgatError(f"{path} cannot be read as a result: {brief(error)}.") from error
         if not isinstance(result, dict):
             raise AsgatError(f"{path} cannot be read as a result: it holds no object.")
         return result
@@ -132,8 +149,8 @@ class RunDirectory:
         try:
             lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
             kept = [line for line in lines if json.loads(line)["run"] in runs_before]
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise AsgatError(f"{path} cannot be read as metrics: {error}. Start anew with --fresh.") from error
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+            raise AsgatError(f"{path} cannot be read as metrics: {brief(error)}. Start anew with --fresh.") from error
         write_atomic(path, "".join(f"{line}\n" for line in kept + [json.dumps(row) for row in rows]).encode())
 
     def write_model(self, state: dict[str, Tensor], metadata: Mapping[str, Any]) -> None:
@@ -144,8 +161,8 @@ class RunDirectory:
 def read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise AsgatError(f"{path} cannot be read as TOML: {error}.") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise AsgatError(f"{path} cannot be read as TOML: {brief(error)}.") from error
 
 
 def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -162,7 +179,7 @@ def read_metadata(path: Path | str) -> dict[str, Any]:
         with safe_open(str(file), framework="pt") as handle:
             return {key: json.loads(text) for key, text in handle.metadata().items()}
     except (OSError, SafetensorError, AttributeError, ValueError, RecursionError) as error:
-        raise AsgatError(f"{file} holds no model of this package: {error}") from error
+        raise AsgatError(f"{file} holds no model of this package: {brief(error)}") from error
 
 
 def load_model(path: Path | str) -> tuple[nn.Module, str, TrainConfig]:
@@ -175,8 +192,13 @@ def load_model(path: Path | str) -> tuple[nn.Module, str, TrainConfig]:
         name = metadata["model"]
         config = make_config(name, **metadata["config"])
         sizes = metadata["in_channels"], metadata["out_channels"], metadata.get("num_nodes", 0)
+        weights = load_file(str(file))
+        with torch.device("meta"):  # sizes without memory: what they ask for must be what the file holds
+            outline = model_spec(name).make(config, *sizes).state_dict()
+        if {key: value.shape for key, value in outline.items()} != {key: value.shape for key, value in weights.items()}:
+            raise ValueError("its weights are not those its settings ask for")
         model = model_spec(name).make(config, *sizes)
-        model.load_state_dict(load_file(str(file)))
+        model.load_state_dict(weights)
     except (OSError, SafetensorError, KeyError, TypeError, AttributeError, RuntimeError, ValueError) as error:
-        raise AsgatError(f"{file} holds no model of this package: {error}") from error
+        raise AsgatError(f"{file} holds no model of this package: {brief(error)}") from error
     return model.eval(), name, config

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from asgat.config import TrainConfig
 from asgat.data.dataset import Dataset, Split
-from asgat.errors import AsgatError
+from asgat.errors import AsgatError, brief
 from asgat.memory import keep_freed_memory
 from asgat.nn.asgat import ASGAT
 from asgat.nn.registry import model_spec
@@ -386,8 +386,8 @@ def decode_checkpoint(content: bytes, file: Path | None = None) -> tuple[State, 
         size = int.from_bytes(content[:8], "little")
         header = json.loads(content[8 : 8 + size])
         return State(**json.loads(header["__metadata__"]["state"])), load(content)
-    except (ValueError, KeyError, TypeError, SafetensorError) as error:
-        raise AsgatError(f"{file} cannot be read as a checkpoint: {error}. Start anew with --fresh.") from error
+    except (ValueError, KeyError, TypeError, SafetensorError, RecursionError) as error:
+        raise AsgatError(f"{file} cannot be read as a checkpoint: {brief(error)}. Start anew with --fresh.") from error
 
 
 def scores_from_counts(confusion: np.ndarray[Any, Any]) -> tuple[float, float]:

@@ -144,6 +144,8 @@ def _run(
     result = summarise(settings, dataset, done)
     missing = [i for i in runs if i not in {row["run"] for row in done}]
     if not missing:
+        if out is not None:
+            Keeper(out, 0).remove()  # of a process killed between its last two steps
         return result
     y = torch.from_numpy(dataset.y).to(device)
     inputs = make_inputs(dataset, model, config, device, building)

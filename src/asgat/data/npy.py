@@ -1,0 +1,34 @@
+"""One array out of a .npy file, as a map of the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from asgat.errors import AsgatError, brief
+
+
+def open_npy(path: Path, remedy: str, mode: Literal["r", "c"] = "r") -> npt.NDArray[Any]:
+    """The array of a file, of which only what is used is read.
+
+    A map takes what the file has, whatever its header promises; an array of objects, which would be a pickle, is
+    refused. Whatever numpy says of a damaged header is told in a sentence.
+
+    Args:
+        path: the file.
+        remedy: the end of the sentence, such as ``"convert the graph again"``.
+        mode: ``"r"`` to read; ``"c"`` to change what stays in this process.
+    """
+    try:
+        if not path.is_file():  # a pipe would block
+            raise AsgatError(f"{path} cannot be read: No such file; {remedy}.")
+        return np.asarray(np.lib.format.open_memmap(path, mode=mode))
+    except AsgatError:
+        raise
+    except OSError as error:
+        raise AsgatError(f"{path} cannot be read: {error.strerror or brief(error)}; {remedy}.") from error
+    except Exception as error:  # the header is parsed as Python: its errors are many
+        raise AsgatError(f"{path} cannot be read: {brief(error)}; {remedy}.") from error

@@ -1,0 +1,137 @@
+"""What must hold of a reader whatever it is given: a result or our own error, and nothing else happens."""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import random
+import resource
+import shutil
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+from tests.fuzz.mutate import mutate
+from tests.fuzz.targets import TARGETS
+
+MAX_SECONDS = 10.0
+MAX_MEMORY_MB = 1024  # more than a process had before
+# What code that a file brought along would do. Opening is looked at apart: reading inside the folder is the job.
+FORBIDDEN = (
+    "os.system",
+    "os.exec",
+    "os.posix_spawn",
+    "os.fork",
+    "subprocess.Popen",
+    "socket.",
+    "pickle.find_class",
+    "ftplib.",
+    "urllib.",
+    "ctypes.dlopen",
+    "shutil.",
+    "os.remove",
+    "os.chmod",
+    "os.link",
+    "os.symlink",
+    "webbrowser.",
+)
+
+
+class Violation(AssertionError):
+    """A reader did what it must not do."""
+
+
+class Watch:
+    """Notes what is done while it is on; an audit hook cannot be taken off again."""
+
+    def __init__(self) -> None:
+        self.folder: Path | None = None
+        self.seen: list[str] = []
+        sys.addaudithook(self._hook)
+
+    def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if self.folder is None:
+            return
+        if event.startswith(FORBIDDEN):
+            self.seen.append(f"{event} {arguments!r:.200}")
+        elif event == "open" and isinstance(arguments[0], (str, bytes)):
+            path, flags = os.fsdecode(arguments[0]), arguments[2]
+            writes = isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+            if writes and not path.startswith(str(self.folder)) and "__pycache__" not in path:
+                self.seen.append(f"open {path} for writing")
+
+
+_watches: list[Watch] = []
+
+
+def watch() -> Watch:
+    if not _watches:
+        _watches.append(Watch())
+    return _watches[0]
+
+
+def memory_mb() -> float:
+    """The most memory this process has had so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def write_files(name: str, folder: Path) -> dict[str, bytes]:
+    files = TARGETS[name].make()
+    for file, content in files.items():
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_bytes(content)
+    return files
+
+
+def check(name: str, folder: Path) -> bool:
+    """Lets a reader read a folder; whether it took it.
+
+    Raises:
+        Violation: it failed with another error than ours, took too long or too much, or did something else.
+    """
+    from asgat.errors import AsgatError
+
+    guard, before, start = watch(), memory_mb(), time.monotonic()
+    guard.seen, guard.folder = [], folder
+    faulthandler.dump_traceback_later(6 * MAX_SECONDS, exit=True)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            TARGETS[name].read(folder)
+        taken = True
+    except AsgatError as error:
+        taken = False
+        if "\n" in str(error) or len(str(error)) > 1000:
+            raise Violation(f"not one sentence: {str(error)[:400]!r}") from error
+    except Exception as error:
+        raise Violation(f"{type(error).__name__}: {error!s:.400}") from error
+    finally:
+        guard.folder = None
+        faulthandler.cancel_dump_traceback_later()
+    if guard.seen:
+        raise Violation(f"it did {guard.seen[0]}")
+    if time.monotonic() - start > MAX_SECONDS:
+        raise Violation(f"it took {time.monotonic() - start:.0f} s")
+    if memory_mb() - before > MAX_MEMORY_MB:
+        raise Violation(f"it took {memory_mb() - before:.0f} MB")
+    return taken
+
+
+def check_mutant(name: str, number: int, folder: Path, files: dict[str, bytes]) -> bool:
+    """The reader on one spoiled file of its folder, which is whole again afterwards."""
+    rng = random.Random(f"{name} {number}")
+    file = rng.choice(sorted(files))
+    content = mutate(files[file], rng)
+    (folder / file).write_bytes(content)
+    try:
+        return check(name, folder)
+    except Violation as error:
+        raise Violation(f"{name}, mutant {number}, {file}: {error}") from error
+    finally:
+        for extra in {path.name for path in folder.iterdir()} - {Path(known).parts[0] for known in files}:
+            shutil.rmtree(folder / extra) if (folder / extra).is_dir() else (folder / extra).unlink()
+        for known, sound in files.items():
+            if known == file or not (folder / known).exists() or (folder / known).stat().st_size != len(sound):
+                (folder / known).write_bytes(sound)

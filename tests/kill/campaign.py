@@ -1,0 +1,303 @@
+"""Kills commands with SIGKILL at random moments, starts them again, and compares with what was left alone.
+
+    python -m tests.kill.campaign --kills 50 --seed 0
+
+Every command is a process of its own. After every kill each file it left is read; in the end every number must be that
+of the undisturbed command. Savings are made after every epoch here, not every half minute, so that most kills hit one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import random
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import safe_open
+
+LIMIT = 120.0  # seconds a command may take
+PRELOAD = ["tests.kill.campaign", "asgat.cli", "asgat.training.runner", "asgat.classifier", "asgat.report"]
+PRELOAD += ["asgat.experiments.registry", "asgat.tuning.study", "asgat.tuning.evaluation", "asgat.tuning.figure"]
+PRELOAD += ["asgat.data.convert", "asgat.kernels.cpu.select", "asgat.kernels.cpu.gather_sum", "optuna.samplers"]
+SMALL = "--set hidden=4 --set epochs=25 --set patience=99 --set max_restarts=0"
+TIMES = {"seconds", "ms_per_epoch", "peak_memory_mb", "epoch_s", "retry_of", "mb"}
+
+CONTEXT = multiprocessing.get_context("forkserver")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A command, run in a folder of its own, and what of that folder must come out the same.
+
+    Attributes:
+        command: what follows `asgat`.
+        numbers: what is compared.
+        setup: makes the files it reads.
+        done: whether it was done before it was killed, and would refuse to do it again.
+    """
+
+    command: str
+    numbers: Callable[[Path], Any]
+    setup: Callable[[Path], None] = lambda folder: None
+    done: Callable[[Path], bool] = lambda folder: False
+
+
+@dataclass
+class Tally:
+    """What a campaign came to."""
+
+    kills: int = 0
+    rounds: int = 0
+    resumed: int = 0  # kills after which something had been saved
+    faults: list[str] = field(default_factory=list)
+
+
+def work(command: str, folder: str, largest: int | None = None) -> None:
+    """The body of a process: the command line, as a user would start it in that folder.
+
+    Args:
+        command: what follows `asgat`.
+        folder: where.
+        largest: bytes after which no file can be written any more, as on a full disk.
+    """
+    from asgat import cli
+    from asgat.training import unfinished
+
+    os.chdir(folder)
+    unfinished.EVERY = 0.0
+    log = os.open("log.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    if largest is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
+    sys.argv = ["asgat", *command.split()]
+    cli.main()
+
+
+def start(command: str, folder: Path, largest: int | None = None) -> Any:
+    CONTEXT.set_forkserver_preload(PRELOAD)
+    process = CONTEXT.Process(target=work, args=(command, str(folder), largest))
+    process.start()
+    return process
+
+
+def finish(process: Any) -> None:
+    process.join(LIMIT)
+    if process.exitcode is None:
+        process.kill()
+        process.join()
+
+
+# -- what is compared -------------------------------------------------------------------------------------------------
+
+
+def timeless(value: Any) -> Any:
+    """A result without what a clock or the memory of a process decides."""
+    if isinstance(value, dict):
+        return {key: timeless(item) for key, item in value.items() if key not in TIMES}
+    return [timeless(item) for item in value] if isinstance(value, list) else value
+
+
+def numbers_of_run(folder: Path) -> Any:
+    """Result, every epoch, and weights of a run directory."""
+    weights = {}
+    with safe_open(str(folder / "model.safetensors"), framework="np") as handle:
+        for name in sorted(handle.keys()):
+            weights[name] = handle.get_tensor(name).tobytes()
+    result = timeless(json.loads((folder / "result.json").read_text()))
+    return result, (folder / "metrics.jsonl").read_text(), weights
+
+
+def numbers_of_reproduce(folder: Path) -> Any:
+    runs = sorted(path.parent for path in folder.glob("paper/runs-quick/*/result.json"))
+    table = timeless(json.loads((folder / "paper/micro.json").read_text()))
+    return table, [(run.name, numbers_of_run(run)) for run in runs]
+
+
+def numbers_of_search(folder: Path) -> Any:
+    trials = [timeless(json.loads(line)) for line in (folder / "search/trials.jsonl").read_text().splitlines()]
+    return trials, (folder / "search/recipe.toml").read_text()
+
+
+def bytes_of_folder(folder: Path) -> Any:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def write_tables(folder: Path) -> None:
+    """A graph of one's own in three files, and as arrays."""
+    draw = np.random.default_rng(0)
+    label = draw.integers(0, 2, 60)
+    edges = draw.integers(0, 60, (240, 2))
+    x = (label[:, None] + draw.normal(size=(60, 3))).astype(np.float32)
+    (folder / "edges.csv").write_text("source,target\n" + "".join(f"{a},{b}\n" for a, b in edges))
+    rows = "".join(f"{i},{x[i, 0]:.4f},{x[i, 1]:.4f},{'ab'[label[i]]}\n" for i in range(60))
+    (folder / "nodes.csv").write_text("id,u,v,kind\n" + rows)
+    np.save(folder / "x.npy", x)
+    np.save(folder / "y.npy", label)
+
+
+PROBLEMS = {
+    "train": Problem(
+        "train karate --model asgat-plus --splits 0-2 --out run --set heads=2 --set k=4 --set dropout=0.5 " + SMALL,
+        lambda folder: numbers_of_run(folder / "run"),
+    ),
+    "table": Problem(
+        "train csbm --model asgat-cheb --splits 0 --out run --set form=table --set order=30 --set candidates=64 "
+        "--set heads=1 --set k=4 --set epochs=4",
+        lambda folder: numbers_of_run(folder / "run"),
+    ),
+    "reproduce": Problem(
+        "reproduce micro --quick --datasets karate --models mlp,gcn,asgat-cheb --out paper", numbers_of_reproduce
+    ),
+    "tune": Problem(
+        "tune karate --model gcn --trials 14 --splits 0 --out search --set epochs=8 --set max_restarts=0",
+        numbers_of_search,
+    ),
+    "fit": Problem(
+        "fit --edges edges.csv --nodes nodes.csv --label kind --out run --set heads=2 " + SMALL,
+        lambda folder: numbers_of_run(folder / "run"),
+        write_tables,
+    ),
+    "convert": Problem(
+        "convert edges.csv graph --features x.npy --labels y.npy",
+        lambda folder: bytes_of_folder(folder / "graph"),
+        write_tables,
+        lambda folder: (folder / "graph").exists(),
+    ),
+}
+
+
+# -- what must be readable --------------------------------------------------------------------------------------------
+
+
+def unreadable(folder: Path) -> list[str]:
+    """The files of a folder that cannot be read as what their names say, with the reason."""
+    found = []
+    for path in sorted(folder.rglob("*")):
+        if path.is_dir() or any(part.startswith(".") for part in path.relative_to(folder).parts):
+            continue  # what was being written, and locks
+        try:
+            read(path)
+        except Exception as error:
+            found.append(f"{path.relative_to(folder)}: {error!r}")
+    return found
+
+
+def read(path: Path) -> None:
+    if path.suffix == ".json":
+        json.loads(path.read_text())
+    elif path.suffix == ".jsonl":
+        for line in path.read_text().splitlines():
+            json.loads(line)
+    elif path.suffix == ".toml":
+        tomllib.loads(path.read_text())
+    elif path.suffix == ".safetensors":
+        with safe_open(str(path), framework="np") as handle:
+            for name in handle.keys():  # noqa: SIM118
+                handle.get_tensor(name)
+    elif path.suffix == ".npy":
+        np.load(path)
+    elif path.suffix == ".png" and not path.read_bytes().endswith(b"IEND\xaeB`\x82"):
+        raise ValueError("half a picture")
+    elif path.name == "journal.log":
+        from asgat.tuning.journal import Journal
+
+        list(Journal(path).read_logs(0))
+
+
+# -- the campaign -----------------------------------------------------------------------------------------------------
+
+
+def undisturbed(problem: Problem, folder: Path, warm: bool = True) -> tuple[Any, float]:
+    """Its numbers, and the seconds it takes; if it is to be ``warm``, those of a second time."""
+    for _ in range(2 if warm else 1):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        problem.setup(folder)
+        began = time.monotonic()
+        process = start(problem.command, folder)
+        finish(process)
+        seconds = time.monotonic() - began
+        if process.exitcode != 0:
+            raise RuntimeError(f"{problem.command} ended with {process.exitcode}: {(folder / 'log.txt').read_text()}")
+    return problem.numbers(folder), seconds
+
+
+def attack(name: str, kills: int, seed: int, place: Path, most: int = 4, warm: bool = True) -> Tally:
+    """Kills a command some times, in rounds of at most ``most`` kills after which it is left to end."""
+    problem, tally, rng = PROBLEMS[name], Tally(), random.Random(f"{seed} {name}")
+    expected, seconds = undisturbed(problem, place / f"{name}-alone", warm)
+    while tally.kills < kills:
+        folder = place / f"{name}-{tally.rounds}"
+        folder.mkdir()
+        problem.setup(folder)
+        before = {path.name for path in folder.iterdir()}
+        tally.rounds += 1
+        for _ in range(min(most, kills - tally.kills)):
+            process = start(problem.command, folder)
+            process.join(rng.uniform(0.0, seconds))
+            if not process.is_alive():
+                break  # it was quicker
+            os.kill(process.pid, signal.SIGKILL)
+            process.join()
+            ended = process.exitcode
+            if ended == -signal.SIGKILL:
+                tally.kills += 1
+                left = {path.name for path in folder.iterdir() if not path.name.startswith(".")} - before
+                tally.resumed += bool(left - {"log.txt"})
+            tally.faults += [f"{name}, round {tally.rounds}: {fault}" for fault in unreadable(folder)]
+            if problem.done(folder):
+                break
+        if not problem.done(folder):
+            process = start(problem.command, folder)
+            finish(process)
+            if process.exitcode != 0:
+                tally.faults.append(f"{name}, round {tally.rounds}: {(folder / 'log.txt').read_text()[-2000:]}")
+                continue
+        if problem.numbers(folder) != expected:
+            tally.faults.append(f"{name}, round {tally.rounds}: other numbers in {folder}")
+    return tally
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=50, help="in all, divided among the problems")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--problems", default=",".join(PROBLEMS))
+    options = parser.parse_args()
+    names = options.problems.split(",")
+    faults, counts, began = [], [], time.monotonic()
+    place = Path(tempfile.mkdtemp(prefix="kills-"))
+    for i, name in enumerate(names):
+        share = options.kills // len(names) + (i < options.kills % len(names))
+        tally = attack(name, share, options.seed, place)
+        faults += tally.faults
+        counts.append(f"{name} {tally.kills} in {tally.rounds} rounds")
+        print(f"{name}: {tally.kills} kills ({tally.resumed} with files left), {len(tally.faults)} faults", flush=True)
+    for fault in faults:
+        print(fault)
+    outcome = f"{len(faults)} faults, files in {place}" if faults else "every file readable, every number the same"
+    total = sum(int(count.split()[1]) for count in counts)
+    print(f"{total} kills ({', '.join(counts)}), seed {options.seed}, {time.monotonic() - began:.0f} s: {outcome}.")
+    if not faults:
+        shutil.rmtree(place)
+    return bool(faults)
+
+
+if __name__ == "__main__":
+    from tests.kill import campaign  # under its own name, by which processes find it
+
+    sys.exit(campaign.main())
