@@ -5,11 +5,20 @@ import torch
 
 import asgat.filters
 from asgat.errors import AsgatError
-from asgat.filters import BandStop, HeatFilter, MLPFilter, PolynomialFilter, SpectralFilter, WalkFilter
+from asgat.filters import (
+    BandStop,
+    HeatFilter,
+    MLPFilter,
+    PageRankFilter,
+    PolynomialFilter,
+    SpectralFilter,
+    WalkFilter,
+)
 
 MAKERS = {
     "MLPFilter": MLPFilter,
     "HeatFilter": HeatFilter,
+    "PageRankFilter": PageRankFilter,
     "PolynomialFilter": PolynomialFilter,
     "WalkFilter": lambda heads: WalkFilter(heads, window=3),
     "BandStop": lambda heads: BandStop(MLPFilter(heads), 0.2, 0.4),

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.parsers import expat
 
+import numpy as np
+
 from asgat.data.column import Column
 from asgat.data.table import MAX_CELLS, Table, check_signature
 from asgat.data.user_file import UserFile, read_user_file
@@ -45,7 +47,8 @@ class _Part:
             raise raw.failure(f"it has more than {MAX_CELLS:,} values, which is more than is read at most")
         columns = {}
         for place, heading in enumerate(self.headings):
-            columns[heading] = Column.of_texts(heading, [row[place] for row in self.rows])
+            # An id is never missing, even if it is called null.
+            columns[heading] = Column(heading, [row[place] for row in self.rows], np.zeros(len(self.rows), dtype=bool))
         for key, values in used.items():
             name = keys[key].name if keys[key].name not in columns else f"{keys[key].name} ({key})"
             cells = [values.get(row, keys[key].default) for row in range(len(self.rows))]

@@ -191,7 +191,7 @@ def read_parquet(raw: UserFile) -> Table:
             continue
         kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
         number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-        if kind is column.type and (number or pa.types.is_boolean(kind)):
+        if kind == column.type and (number or pa.types.is_boolean(kind)):
             missing = column.is_null().to_numpy()
             columns[name] = Column.of_array(name, column.fill_null(False if not number else 0).to_numpy(), missing)
         elif _is_text(pa, kind) or number or pa.types.is_decimal(kind) or pa.types.is_null(kind):

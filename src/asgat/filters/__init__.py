@@ -4,7 +4,16 @@ from asgat.filters.bandstop import BandStop
 from asgat.filters.base import SpectralFilter
 from asgat.filters.heat import HeatFilter
 from asgat.filters.mlp import MLPFilter
+from asgat.filters.pagerank import PageRankFilter
 from asgat.filters.polynomial import PolynomialFilter
 from asgat.filters.walk import WalkFilter
 
-__all__ = ["BandStop", "HeatFilter", "MLPFilter", "PolynomialFilter", "SpectralFilter", "WalkFilter"]
+__all__ = [
+    "BandStop",
+    "HeatFilter",
+    "MLPFilter",
+    "PageRankFilter",
+    "PolynomialFilter",
+    "SpectralFilter",
+    "WalkFilter",
+]

@@ -216,7 +216,7 @@ class ArmaOperator(RationalForm):
 
         def evaluate(rational: Rational) -> Tensor:
             solve, numerator = self._solver(rational.denominator), rational.numerator.to(signal.dtype)
-            repeated = signal.unsqueeze(1).expand(-1, numerator.size(0), -1)
+            repeated = signal.expand(numerator.size(0), -1, -1).transpose(0, 1)
             solution: Tensor = _Solve.apply(repeated, solve)  # type: ignore[no-untyped-call]
             total = torch.zeros_like(solution)
             for coefficient, term in zip(numerator.t(), self._polynomials(solution.flatten(1)), strict=False):

@@ -56,7 +56,12 @@ class SpectralOperator(ABC):
 
     @abstractmethod
     def apply(self, filter: SpectralFilter, signal: Tensor) -> Tensor:
-        r"""Filtered signals :math:`g(L) x`, [heads, N, F] for a signal [N, F], without any N×N matrix if possible."""
+        r"""Filtered signals :math:`g(L) x`, [heads, N, F], without any N×N matrix if possible.
+
+        Args:
+            filter: the response g.
+            signal: [N, F], the same for all heads, or [heads, N, F], one for each.
+        """
 
     @abstractmethod
     def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Self:

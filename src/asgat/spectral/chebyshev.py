@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Literal, Self
 
 import scipy.sparse as sp
@@ -15,6 +15,7 @@ from torch import Tensor
 from asgat.errors import AsgatError
 from asgat.filters.base import SpectralFilter
 from asgat.graph import Graph
+from asgat.sparse_features import SparseFeatures
 from asgat.spectral.base import UNREACHABLE, SpectralOperator
 from asgat.spectral.topk import top_k
 
@@ -81,6 +82,7 @@ class ChebyshevOperator(SpectralOperator):
     def _prepare(self) -> None:
         """Everything that depends on device and precision."""
         self._matrix = _to_torch_csr(self._shifted, self.dtype, self.device)
+        self._product: Callable[[Tensor], Tensor] | None = None  # as fast with gradients, made when asked for
         self.points = self.points.to(self.device)
         self._transform = self._transform.to(self.device)
         self._interpolation = self.points.to(self.dtype), self._transform.to(self.dtype)
@@ -140,19 +142,24 @@ class ChebyshevOperator(SpectralOperator):
     def apply(self, filter: SpectralFilter, signal: Tensor) -> Tensor:
         """See :meth:`SpectralOperator.apply`; O(R · E · F) time, O(heads · N · F) memory."""
         coefficients = self.coefficients(filter)
-        terms = zip(coefficients.t(), self._polynomials(signal), strict=True)
-        total = signal.new_zeros(coefficients.size(0), *signal.shape)
-        for coefficient, term in terms:
-            total = total + coefficient[:, None, None] * term
+        shape = coefficients.size(0), *signal.shape[-2:]
+        if self._product is None:
+            self._product = SparseFeatures.from_dense(self._shifted, self.device, self.dtype).matmul
+        flat = signal if signal.dim() == 2 else signal.transpose(0, 1).flatten(1)
+        total = signal.new_zeros(shape)
+        for coefficient, term in zip(coefficients.t(), self._polynomials(flat, self._product), strict=True):
+            own = term if signal.dim() == 2 else term.view(shape[1], shape[0], shape[2]).transpose(0, 1)
+            total = total + coefficient[:, None, None] * own
         return total
 
-    def _polynomials(self, signal: Tensor) -> Iterator[Tensor]:
+    def _polynomials(self, signal: Tensor, product: Callable[[Tensor], Tensor] | None = None) -> Iterator[Tensor]:
         """T_0(X) x, T_1(X) x, …, T_R(X) x for a signal [N, F]."""
-        before, now = signal, self._matrix @ signal
+        product = product or self._matrix.matmul
+        before, now = signal, product(signal)
         yield before
         yield now
         for _ in range(self.order - 1):
-            before, now = now, 2.0 * (self._matrix @ now) - before
+            before, now = now, 2.0 * product(now) - before
             yield now
 
     def _recurrence(self, rows: slice) -> Tensor:
