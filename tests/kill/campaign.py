@@ -300,4 +300,5 @@ def main() -> int:
 if __name__ == "__main__":
     from tests.kill import campaign  # under its own name, by which processes find it
 
+    vars(sys.modules["__main__"]).update(__spec__=None, __file__=None)  # so they need not run it once more
     sys.exit(campaign.main())

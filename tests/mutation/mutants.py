@@ -7,8 +7,11 @@ returned. Annotations, decorators, docstrings and texts are left alone: no test 
 from __future__ import annotations
 
 import ast
+import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 Change = Callable[[], None]  # puts a fault into the tree it belongs to
 
@@ -50,16 +53,29 @@ class Mutant:
         number: its place among all of the module's.
         line: where it is.
         what: what is changed, such as ``Lt to LtE``.
+        key: told from the function it is in and its place there, so that it stays when others are changed.
     """
 
     number: int
     line: int
     what: str
+    key: str
 
 
 def list_mutants(source: str) -> list[Mutant]:
     """All faults that can be put into a module."""
-    return [Mutant(i, line, what) for i, (line, what, _) in enumerate(_changes(ast.parse(source)))]
+    tree = ast.parse(source)
+    units = list(_units(tree))
+    texts = [ast.unparse(unit) for unit in units]
+    seen: Counter[str] = Counter()
+    found = []
+    for i, (line, what, _) in enumerate(_changes(tree)):
+        inside = [text for unit, text in zip(units, texts, strict=True) if unit.lineno <= line <= unit.end_lineno]
+        text = min(inside, key=len, default="")
+        seen[text] += 1
+        key = hashlib.sha256(f"{text}\n{seen[text]} {what}".encode()).hexdigest()[:16]
+        found.append(Mutant(i, line, what, key))
+    return found
 
 
 def mutate(source: str, number: int) -> str:
@@ -75,6 +91,13 @@ def mutate(source: str, number: int) -> str:
             change()
             return ast.unparse(ast.fix_missing_locations(tree))
     raise IndexError(f"there is no mutant {number}")
+
+
+def _units(tree: ast.Module) -> Iterator[Any]:
+    """Statements of a module, and of its classes."""
+    for node in tree.body:
+        yield node
+        yield from node.body if isinstance(node, ast.ClassDef) else []
 
 
 def _changes(tree: ast.Module) -> Iterator[tuple[int, str, Change]]:

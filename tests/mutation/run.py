@@ -2,8 +2,8 @@
 
 A seeded sample of faults (:mod:`tests.mutation.mutants`) is put into the modules below, one at a time, and the tests of
 the module are run until one fails. The outcome of every mutant is a line of a log; started again, the command goes on
-where it was, and a mutant whose source has changed is tried anew. A fresh process per mutant is forked from one that
-has the libraries loaded; kernels of a mutated module are compiled into a folder of their own.
+where it was, and mutants of a function that has changed are new ones. A fresh process per mutant is forked from one
+that has the libraries loaded; kernels of a mutated module are compiled into a folder of their own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import importlib.util
 import io
 import json
 import os
-import random
 import signal
 import sys
 import tempfile
@@ -26,7 +25,7 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from typing import Any
 
-from tests.mutation.mutants import list_mutants, mutate
+from tests.mutation.mutants import Mutant, list_mutants, mutate
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src"
@@ -44,19 +43,19 @@ ALSO = {
 AT_LEAST = 4  # mutants per module
 
 
-def tests_of(module: Path) -> list[str]:
+def own_tests(module: Path) -> list[str]:
     inner = module.relative_to("asgat")
     return [str(Path("tests") / inner.parent / f"test_{inner.stem}.py"), *ALSO.get(inner.stem, [])]
 
 
-def sample(count: int, seed: int) -> list[tuple[Path, int]]:
-    """Mutants in proportion to what a module offers, a few from each."""
-    every = {module: len(list_mutants((SOURCE / module).read_text(encoding="utf-8"))) for module in MODULES}
-    total, chosen = sum(every.values()), []
-    for module, size in every.items():
-        share = min(size, max(AT_LEAST, round(count * size / total)))
-        numbers = random.Random(f"{seed} {module}").sample(range(size), share)
-        chosen += [(module, number) for number in sorted(numbers)]
+def sample(count: int, seed: int) -> list[tuple[Path, Mutant]]:
+    """Mutants in proportion to what a module offers, a few from each; a change of one function leaves the others'."""
+    every = {module: list_mutants((SOURCE / module).read_text(encoding="utf-8")) for module in MODULES}
+    total, chosen = sum(map(len, every.values())), []
+    for module, mutants in every.items():
+        share = max(AT_LEAST, round(count * len(mutants) / total))
+        drawn = sorted(mutants, key=lambda mutant: hashlib.sha256(f"{seed} {mutant.key}".encode()).digest())[:share]
+        chosen += [(module, mutant) for mutant in sorted(drawn, key=lambda mutant: mutant.number)]
     return chosen
 
 
@@ -135,7 +134,7 @@ def _child(module: Path, mutated: str, folder: str, examples: int, pipe: int) ->
     options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "--no-header", "-m", "not slow"]
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # plugins are loaded already
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        for test in tests_of(module):
+        for test in own_tests(module):
             code = int(pytest.main([*options, test], plugins=[Told()]))
             if code:
                 return code
@@ -173,24 +172,23 @@ def main() -> None:
             print(module, *outcome(module, None, options.examples, 10 * options.limit), flush=True)
         return
     end = time.monotonic() + options.seconds
+    keys = [f"{module.relative_to('asgat')}:{mutant.key}" for module, mutant in chosen]
     rows = []
-    for module, number in chosen:
-        source = (SOURCE / module).read_text(encoding="utf-8")
-        mutant = list_mutants(source)[number]
-        changed = hashlib.sha256(mutate(source, number).encode()).hexdigest()[:16]
-        key = f"{module.relative_to('asgat')}:{changed}"
+    for (module, mutant), key in zip(chosen, keys, strict=True):
         row = log.get(key)
         if row is None or (options.again and row["outcome"] == "survived" and "equivalent" not in row):
             if time.monotonic() > end:
                 continue
-            result, told = outcome(module, number, options.examples, options.limit)
-            row = {"key": key, "number": number, "line": mutant.line, "what": mutant.what, "outcome": result}
+            began = time.monotonic()
+            result, told = outcome(module, mutant.number, options.examples, options.limit)
+            row = {"key": key, "line": mutant.line, "what": mutant.what, "outcome": result}
             row |= {"by": told} if told else {}
             log[key] = row
-            print(f"{module} {mutant.line} {mutant.what}: {result} {told}", flush=True)
+            took = time.monotonic() - began
+            print(f"{module} {mutant.line} {mutant.what}: {result} {told} ({took:.0f} s)", flush=True)
             options.log.parent.mkdir(parents=True, exist_ok=True)
             # Lines of a mutant no longer in the sample go; the log tells of the source as it is.
-            text = "".join(json.dumps(entry) + "\n" for entry in log.values())
+            text = "".join(json.dumps(log[known]) + "\n" for known in keys if known in log)
             options.log.with_suffix(".part").write_text(text, encoding="utf-8")
             options.log.with_suffix(".part").replace(options.log)
         rows.append(row)

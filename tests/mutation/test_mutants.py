@@ -4,7 +4,7 @@ import ast
 
 import pytest
 from tests.mutation.mutants import list_mutants, mutate
-from tests.mutation.run import MODULES, SOURCE, sample, summary, tests_of
+from tests.mutation.run import MODULES, SOURCE, own_tests, sample, summary
 
 CODE = '''
 """Words."""
@@ -47,14 +47,22 @@ def test_each_is_another_program_and_one_line_away():
         mutate(CODE, len(seen))
 
 
+def test_a_key_outlives_changes_of_other_functions():
+    before = "x = 3\nclass A:\n    def f(self, a):\n        return a < 3\n    def g(self, a):\n        return a + 2\n"
+    keys = [mutant.key for mutant in list_mutants(before)]
+    assert len(set(keys)) == len(keys)
+    after = [mutant.key for mutant in list_mutants(before.replace("a < 3", "a < 3 + 1"))]
+    assert set(keys) - set(after) == {mutant.key for mutant in list_mutants(before) if mutant.line == 4}
+
+
 def test_the_sample_is_drawn_from_every_module_and_by_its_seed():
     chosen = sample(220, 0)
     assert chosen == sample(220, 0) != sample(220, 1)
     assert 200 <= len(chosen) == len(set(chosen))
     assert {module for module, _ in chosen} == set(MODULES)
-    for module, number in chosen[::20]:
-        compile(mutate((SOURCE / module).read_text(encoding="utf-8"), number), str(module), "exec")
-        assert all((SOURCE.parent / test).is_file() for test in tests_of(module))
+    for module, mutant in chosen[::20]:
+        compile(mutate((SOURCE / module).read_text(encoding="utf-8"), mutant.number), str(module), "exec")
+        assert all((SOURCE.parent / test).is_file() for test in own_tests(module))
 
 
 def test_the_summary_leaves_out_what_is_equivalent():
