@@ -61,7 +61,8 @@ class Tally:
 
     kills: int = 0
     rounds: int = 0
-    resumed: int = 0  # kills after which something had been saved
+    resumed: int = 0  # kills after which there were files
+    early: int = 0  # kills after it had begun and before an epoch was saved: while a table was built, mostly
     faults: list[str] = field(default_factory=list)
 
 
@@ -258,6 +259,8 @@ def attack(name: str, kills: int, seed: int, place: Path, most: int = 4, warm: b
                 tally.kills += 1
                 left = {path.name for path in folder.iterdir() if not path.name.startswith(".")} - before
                 tally.resumed += bool(left - {"log.txt"})
+                saved = {path.name for path in folder.rglob("*")} & {"unfinished.safetensors", "result.json"}
+                tally.early += not saved and any(folder.rglob("config.toml"))
             tally.faults += [f"{name}, round {tally.rounds}: {fault}" for fault in unreadable(folder)]
             if problem.done(folder):
                 break
@@ -286,7 +289,11 @@ def main() -> int:
         tally = attack(name, share, options.seed, place)
         faults += tally.faults
         counts.append(f"{name} {tally.kills} in {tally.rounds} rounds")
-        print(f"{name}: {tally.kills} kills ({tally.resumed} with files left), {len(tally.faults)} faults", flush=True)
+        print(
+            f"{name}: {tally.kills} kills ({tally.resumed} with files left, {tally.early} before an epoch was saved), "
+            f"{len(tally.faults)} faults",
+            flush=True,
+        )
     for fault in faults:
         print(fault)
     outcome = f"{len(faults)} faults, files in {place}" if faults else "every file readable, every number the same"

@@ -16,6 +16,7 @@ from tests.strategies import ZOO, generic_graph
 from asgat.attention import attend
 from asgat.errors import AsgatError
 from asgat.filters import HeatFilter, MLPFilter, SpectralFilter
+from asgat.graph import Graph
 from asgat.spectral import ArmaOperator, ArmaTableOperator, TableOperator
 from asgat.spectral.arma import Fallback, conjugate_gradients
 from asgat.spectral.certificate import SampledCertificate
@@ -425,3 +426,93 @@ def test_a_matrix_per_head_is_made_only_where_that_is_cheaper_and_fits():
     sparse = ring_with_chords(600)
     assert _DENSE_GAIN * 3 * ArmaOperator(sparse, 4, 3)._shifted.nnz < 600**2
     assert ArmaOperator(sparse, 4, 3, dtype=DOUBLE)._product(q).__name__ == "product"
+
+
+def test_four_responses_are_remembered():
+    operator = ArmaTableOperator(ZOO["path"], 4, 2, 2, candidates=4)
+    calls = []
+    fit = operator.fit.best_denominator
+    operator.fit.best_denominator = lambda response: calls.append(1) or fit(response)  # type: ignore
+    filters = [Given(lambda x, i=i: torch.exp(-i * x)) for i in range(5)]
+    for filter in [*filters[:4], filters[0], filters[3]]:
+        operator.rational(filter)
+    assert len(calls) == 4
+    operator.rational(filters[4])
+    operator.rational(filters[1])
+    assert len(calls) == 5
+    operator.rational(filters[0])
+    assert len(calls) == 6, "it had gone first"
+
+
+def test_one_column_that_does_not_converge_is_enough():
+    """A node apart is solved in one step; a head falls back as a whole."""
+    ends = np.array(LARGE.adjacency.nonzero())
+    operator = ArmaOperator(Graph.from_edges(ends, 61), steps=3, dtype=DOUBLE)
+    operator.top(BAND_AND_HEAT, 3)
+    assert operator.fallback is not None
+    assert operator.fallback.heads == 1
+
+
+def test_a_denominator_of_few_terms_is_solved_for_all_the_same():
+    operator = ArmaOperator(LARGE, 4, 2, steps=1, dtype=DOUBLE)
+    operator._held = torch.tensor([[0.0, 0.6], [0.0, 0.0]], dtype=DOUBLE)
+    operator.top(BAND_AND_HEAT, 3)
+    assert operator.fallback is not None
+    assert operator.fallback.heads == 1
+
+
+def test_a_right_side_of_zeros_takes_no_step():
+    zeros = torch.zeros(5, 2, 3, dtype=DOUBLE)
+    solution, taken, residual = conjugate_gradients(lambda signal: signal, zeros, 9)
+    assert taken == 0
+    assert (solution == 0).all()
+    assert (residual == 0).all()
+
+
+@pytest.mark.parametrize("precision", [torch.float32, DOUBLE])
+def test_conjugate_gradients_end_where_rounding_begins(precision):
+    """Ten times the unit of rounding, relative to the column; not a step more."""
+    diagonal = torch.linspace(1.0, 2.0, 40, dtype=precision)[:, None, None]
+    right = 1e3 * torch.ones(40, 1, 1, dtype=precision)
+    _, taken, residual = conjugate_gradients(lambda signal: diagonal * signal, right, 200)
+    _, _, before = conjugate_gradients(lambda signal: diagonal * signal, right, taken - 1)
+    eps = torch.finfo(precision).eps
+    assert residual.item() < 20 * eps
+    assert before.item() > 5 * eps
+
+
+def test_both_forms_have_the_same_settings():
+    """The paper's (18, 12) with thirty steps, held at condition 30."""
+    parts = [ArmaOperator(ZOO["path"]).fit, ArmaTableOperator(ZOO["path"]).fit]
+    for fit in parts:
+        assert (fit.numerator, fit.denominator, fit.condition, fit.fit_error) == (18, 12, 30.0, 0.01)
+    assert (ArmaOperator(ZOO["path"]).steps, ArmaOperator(ZOO["path"]).tolerance) == (30, 1e-4)
+    assert ArmaTableOperator(ZOO["path"]).order == 30
+
+
+def test_the_deviation_is_what_bernsteins_inequality_leaves(monkeypatch):
+    """On a grid so coarse that every part of the bound is seen."""
+    monkeypatch.setattr("asgat.spectral.arma._FINE", 64)
+    operator = ArmaTableOperator(ZOO["path"], 8, 5, 4, fit_error=1e-4, candidates=6, dtype=DOUBLE)
+    filter = Given(lambda x: 1.0 / (1.0 + (2.0 * x) ** 2), lambda x: torch.exp(-x).abs())
+    rational, coefficients = operator.rational(filter), operator.coefficients(filter)
+    x = np.cos(np.pi * (np.arange(64) + 0.5) / 64)
+    for head, found in enumerate(operator.deviation(filter).tolist()):
+        q = chebval(x, np.insert(rational.denominator[head].numpy(), 0, 1.0))
+        excess = np.abs(q * chebval(x, coefficients[head].numpy()) - chebval(x, rational.numerator[head].numpy()))
+        reach = np.pi / 128
+        most = excess.max() / np.cos(12 * reach)
+        least = q - reach * 4 * q.max() / np.cos(4 * reach)
+        assert least.min() > 0
+        assert found == pytest.approx(((excess + reach * 12 * most) / least).max(), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("size", "deviation", "exact"), [(1e-3, 0.4e-6, True), (1e-3, 0.6e-6, False), (1e3, 2e-6, True)]
+)
+def test_rounding_is_beside_the_size_of_scores_or_beside_one(size, deviation, exact, monkeypatch):
+    operator = ArmaTableOperator(LARGE, 20, candidates=EVERYTHING, cap=EVERYTHING)
+    monkeypatch.setattr(operator, "deviation", lambda filter: torch.tensor([deviation]))
+    certificate = attend(operator, Given(lambda x: size * torch.exp(-x)), 3, certified=True).certificate
+    assert certificate is not None
+    assert (certificate.exact == exact).all()

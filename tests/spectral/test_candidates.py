@@ -1,3 +1,6 @@
+import threading
+import time
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -42,13 +45,14 @@ def test_sizes_and_representation():
 
 
 @pytest.mark.parametrize(
-    ("dtype", "rounding"), [(torch.float64, 0.0), (torch.float32, 2.0**-24), (torch.float16, 2.0**-11)]
+    ("dtype", "rounding", "underflow"),
+    [(torch.float64, 0.0, 0.0), (torch.float32, 2.0**-24, 2.0**-150), (torch.float16, 2.0**-11, 2.0**-25)],
 )
-def test_stored_values_are_within_the_rounding_the_table_states(dtype, rounding):
+def test_stored_values_are_within_the_rounding_the_table_states(dtype, rounding, underflow):
     true = build_exact(shifted(), 8, 4, dtype=torch.float64).value
     table = build_exact(shifted(), 8, 4, dtype=dtype)
     assert table.value.dtype == dtype
-    assert table.rounding == rounding
+    assert (table.rounding, table.underflow) == (rounding, underflow)
     assert bool(((table.value.double() - true).abs() <= table.rounding * true.abs() + table.underflow).all())
     assert table.above.dtype == table.below.dtype == torch.float64
 
@@ -68,6 +72,9 @@ def test_replace_rows_takes_the_other_tables_rows_and_keeps_the_rest():
 
 def test_replacing_no_row_or_every_row():
     table = build_exact(shifted(), ORDER, candidates=2)
+    for v in (0, 19):
+        one = build_exact(shifted(), ORDER, candidates=9, rows=[v])
+        assert_same_row(table.replace_rows([v], one), v, one, 0)
     none = build_exact(shifted(), ORDER, candidates=2, rows=[])
     assert torch.equal(table.replace_rows([], none).value, table.value)
     other = build_exact(shifted(1), ORDER, candidates=3)
@@ -104,6 +111,34 @@ def test_sparse_rows_are_put_in_order_and_freed_of_zeros():
     assert messy.nnz == 4, "what was passed in is left alone"
     with pytest.raises(AsgatError, match="square"):
         SparseRows.of(sp.csr_array((2, 3)))
+
+
+def test_sparse_rows_that_are_in_order_are_not_copied():
+    matrix = shifted()
+    matrix.sum_duplicates()
+    for kind, name in ((np.int64, "indptr"), (np.int32, "indices")):
+        matrix.indptr, matrix.indices = matrix.indptr.astype(kind), matrix.indices.astype(kind)
+        rows = SparseRows.of(matrix)
+        assert np.shares_memory(rows.data, matrix.data)
+        assert np.shares_memory(getattr(rows, name), getattr(matrix, name))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_map_in_order_takes_as_many_threads_as_torch_and_little_ahead(threads, monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    taken: list[int] = []
+    names = set()
+
+    def work(x):
+        names.add(threading.current_thread().name)
+        time.sleep(0.002)
+        return x
+
+    results = map_in_order(work, (taken.append(i) or i for i in range(40)))  # type: ignore[func-returns-value, arg-type]
+    assert next(results) == 0
+    assert len(taken) == 2 * threads + 1
+    assert list(results) == list(range(1, 40))
+    assert len(names) == threads
 
 
 def test_map_in_order_keeps_the_order_and_passes_errors_on():
