@@ -6,9 +6,10 @@ from asgat.experiments.training import config_of
 def test_heat(carry_out):
     result, text, files = carry_out(EXPERIMENT)
     assert [row["form"] for row in result["rows"]] == list(ROWS)
-    rooted = result["rows"][3]
+    rooted = result["rows"][list(ROWS).index("heat + root")]
     scale = config_of("karate", "asgat-heat").to_dict()["heat_scale"]
-    assert (rooted["model"], rooted["settings"]) == ("asgat-plus", {"filter": "heat", "heat_scale": scale})
+    assert rooted["model"] == "asgat-plus"
+    assert rooted["settings"] == {"filter": "heat", "root": True, "heat_scale": scale}
     exact = result["rows"][0]
     assert exact["settings"] == {"operator": "exact"}
     assert all(len(row["per_run"]) == 2 for row in result["rows"])

@@ -497,3 +497,37 @@ def test_attention_that_is_returned_carries_its_certificate():
     assert attention.certificate is not None
     assert attention.certificate.bound.shape == (2, 50)
     assert 0 < attention.certificate.max_bound < float("inf")
+
+
+def test_attention_of_a_fixed_filter_is_computed_once(monkeypatch):
+    graph, other = generic_graph(seed=1), generic_graph(seed=2)
+    x = torch.randn(graph.num_nodes, 4, dtype=torch.float64)
+    operators = [ChebyshevOperator(each, order=6, dtype=torch.float64) for each in (graph, other)]
+    asked = []
+    top = ChebyshevOperator.top
+
+    def counted(self, *arguments):
+        asked.append(self)
+        return top(self, *arguments)
+
+    monkeypatch.setattr(ChebyshevOperator, "top", counted)
+    conv = ASGATConv(4, 3, heads=2, k=3, filter=partial(HeatFilter, scale=2.0)).double()
+    first = conv(x, operators[0])
+    first.sum().backward()
+    torch.testing.assert_close(conv(x, operators[0]), first, rtol=0, atol=0)
+    assert len(asked) == 1
+    conv(x, operators[1])  # another graph
+    conv.k = 2
+    conv(x, operators[1])
+    assert len(asked) == 3
+    conv.k = 3
+    conv.filter.load_state_dict({"log_scale": torch.tensor([0.1, 2.0], dtype=torch.float64)})
+    fresh = ASGATConv(4, 3, heads=2, k=3, filter=partial(HeatFilter, scale=2.0)).double()
+    fresh.load_state_dict(conv.state_dict())
+    torch.testing.assert_close(conv(x, operators[0]), fresh(x, operators[0]), rtol=0, atol=0)
+    assert not torch.equal(conv(x, operators[0]), first)
+    learned = ASGATConv(4, 3, heads=2, k=3, filter=partial(HeatFilter, learned=True)).double()
+    asked.clear()
+    learned(x, operators[0])
+    learned(x, operators[0])
+    assert len(asked) == 2

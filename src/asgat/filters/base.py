@@ -33,6 +33,11 @@ class SpectralFilter(nn.Module, ABC):
         response: Tensor = self(frequency)
         return response.t() @ matrix
 
+    @property
+    def fixed(self) -> bool:
+        """Whether training leaves the responses as they are; attention is then computed once."""
+        return False
+
     @abstractmethod
     def reset_parameters(self) -> None:
         """Draw the parameters anew."""

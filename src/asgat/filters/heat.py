@@ -44,5 +44,9 @@ class HeatFilter(SpectralFilter):
     def forward(self, frequency: Tensor) -> Tensor:
         return torch.exp(-frequency.unsqueeze(-1) * self.log_scale.exp())
 
+    @property
+    def fixed(self) -> bool:
+        return not isinstance(self.log_scale, nn.Parameter)
+
     def extra_repr(self) -> str:
         return f"heads={self.heads}, scale={self.scale}, learned={isinstance(self.log_scale, nn.Parameter)}"

@@ -102,10 +102,11 @@ class ASGATConv(nn.Module):
         self.mix = nn.Parameter(torch.empty(heads)) if mix else None
         self.bias = nn.Parameter(torch.empty(width)) if bias else None
         self._cached_operator: SpectralOperator | None = None
+        self._settled: tuple[tuple[object, ...], SparseAttention] | None = None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        self._cached_operator = None
+        self._cached_operator = self._settled = None
         self.filter.reset_parameters()
         nn.init.xavier_uniform_(self.weight)
         if self.root_weight is not None:
@@ -151,7 +152,7 @@ class ASGATConv(nn.Module):
         """
         operator = self.operator_for(x, edge_index, edge_weight)
         certified = bool(return_attention_weights)
-        attention = attend(operator, self.filter, self.k, self.include_unreachable, certified)
+        attention = self._attend(operator, certified)
         x = dropout(x, self.dropout, self.training)
         beside = self.concat or self.heads == 1
         bias = self.bias.view(self.heads, -1) if self.bias is not None and beside else None
@@ -166,6 +167,17 @@ class ASGATConv(nn.Module):
         if self.bias is not None and not beside:
             out = out + self.bias
         return out if return_attention_weights is None else (out, attention)
+
+    def _attend(self, operator: SpectralOperator, certified: bool) -> SparseAttention:
+        """Attention on a graph. That of a filter that stays as it is, a heat kernel, is computed once."""
+        if certified or not self.filter.fixed:
+            return attend(operator, self.filter, self.k, self.include_unreachable, certified)
+        versions = tuple(value._version for value in self.filter.buffers())
+        key = (operator, self.filter, self.k, self.include_unreachable, versions)
+        if self._settled is None or self._settled[0] != key:
+            with torch.no_grad():
+                self._settled = key, attend(operator, self.filter, self.k, self.include_unreachable)
+        return self._settled[1]
 
     def operator_for(
         self, x: Tensor | SparseFeatures, graph: Tensor | Graph | SpectralOperator, edge_weight: Tensor | None = None
