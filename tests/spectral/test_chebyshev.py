@@ -100,6 +100,20 @@ def test_single_precision_coefficients_come_from_points_kept_in_double():
     assert operator.coefficients(HeatFilter(2)).dtype == torch.float32
 
 
+def test_coefficients_are_not_rounded_by_autocast():
+    operator, filter = ChebyshevOperator(ZOO["path"], 5), dense.filters()["mlp"].float()
+    expected = operator.coefficients(filter)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(operator.coefficients(filter), expected)
+
+
+def test_the_paper_s_order_and_no_damping_unless_asked_for():
+    operator, filter = ChebyshevOperator(ZOO["path"], dtype=torch.float64), HeatFilter(1).double()
+    assert operator.order == 15
+    plain = ChebyshevOperator(ZOO["path"], 15, 16, "bound", False, torch.float64)
+    assert torch.equal(operator.coefficients(filter), plain.coefficients(filter))
+
+
 @pytest.mark.parametrize("order", [1, 2, 7, 40])
 def test_jackson_factors(order):
     np.testing.assert_allclose(jackson(order).numpy(), dense.jackson_by_autocorrelation(order), atol=1e-13)
@@ -210,6 +224,16 @@ def test_blocks_cover_every_row_once_and_respect_the_limit():
     assert [row for block in blocks for row in range(block.start, block.stop)] == list(range(40))
     assert len(blocks) > 3
     assert all((b.stop - b.start) * 40 * 7 * 4 <= 20_000 for b in blocks)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3, 9, 100])
+def test_blocks_are_as_large_as_the_limit_allows(rows):
+    """A row of 40 nodes: 6 + 4 numbers of 4 bytes, and for each of 3 heads 2 of them and 3 keys of 8."""
+    per_row = 40 * (10 * 4 + 3 * (2 * 4 + 24))
+    limit = rows * per_row + per_row - 1
+    blocks = list(ChebyshevOperator(generic_graph(4, 40), 6, cache_bytes=0, block_bytes=limit)._blocks(heads=3))
+    assert {block.stop - block.start for block in blocks[:-1]} <= {max(rows, 1)}
+    assert len(blocks) == -(-40 // max(rows, 1))
 
 
 def test_the_cache_is_kept_only_where_it_fits():

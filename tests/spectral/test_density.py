@@ -58,6 +58,13 @@ def test_peaks_where_the_eigenvalues_are():
     assert mass(graph, np.pi - 0.15 < ANGLE) == pytest.approx(0.5, abs=0.02)
 
 
+def test_the_ends_of_the_spectrum_are_looked_at_from_next_to_them():
+    graph = generic_graph(0, 30)
+    ends, near = (spectral_density(graph, np.array(f), 20) for f in ([0.0, 2.0], [0.0001, 1.9999]))
+    np.testing.assert_allclose(ends, near, rtol=1e-9)
+    assert not np.isclose(spectral_density(graph, np.array([0.3, 1.7]), 20), near, rtol=1e-3).any()
+
+
 def test_same_seed_same_density():
     graph, frequency = ZOO["generic"], np.linspace(0, 2, 9)
     assert np.array_equal(spectral_density(graph, frequency, seed=3), spectral_density(graph, frequency, seed=3))

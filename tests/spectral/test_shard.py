@@ -75,6 +75,10 @@ def test_a_selection_made_before_is_kept_under_its_new_numbers(path_graph_operat
     assert torch.equal(score, whole.top(filter, 3)[1])
 
 
+def shard_of(operator, num_inputs):
+    return operator.renumbered(torch.arange(operator.num_nodes, dtype=torch.int32), num_inputs)
+
+
 def test_from_a_table_alone_it_is_the_same_operator(path_graph_operators):
     whole, _ = path_graph_operators
     alone = ShardOperator(whole.table, whole.candidates, dtype=F64)
@@ -84,6 +88,10 @@ def test_from_a_table_alone_it_is_the_same_operator(path_graph_operators):
     moved = alone.to(dtype=torch.float32)
     assert moved.coefficients(filter.float()).dtype == torch.float32
     assert alone.to(dtype=F64) is alone
+    assert alone.to() is alone
+    assert alone.lambda_max == 2.0
+    assert alone.num_inputs == moved.num_inputs == 10
+    assert shard_of(alone, 3).to(dtype=torch.float32).num_inputs == 3
 
 
 def test_rows_of_an_exact_table_are_certified_as_in_the_whole(path_graph_operators):

@@ -382,3 +382,34 @@ def test_what_was_selected_is_remembered_until_the_filter_changes(monkeypatch):
     assert not torch.equal(operator.top(filter, 3)[1], score), "a change by any means is seen"
     operator.top(filter, 2)
     assert len(calls) == 4, "the fresh operator's, the changed filter's, and another k's"
+
+
+def test_true_rows_are_computed_few_at_a_time(monkeypatch):
+    """As many as fit 256 MiB of double precision, but at least 16."""
+    graph, asked = ring_with_chords(60), []
+
+    def counted(shifted, order, rows):
+        asked.append(len(rows))
+        return exact_rows(shifted, order, rows)
+
+    monkeypatch.setattr("asgat.spectral.table.exact_rows", counted)
+    operator = TableOperator(graph, 4, candidates=4, builder="truncated")
+    index, score = operator.top(MLPFilter(1), 3)
+    operator.certify(MLPFilter(1), index, score, sample=50)
+    assert asked == [50]
+    asked.clear()
+    operator.num_nodes, shown = 10**8, graph.num_nodes
+    monkeypatch.setattr(torch, "randperm", lambda n, generator: torch.arange(shown))
+    operator.certify(MLPFilter(1), index, score, sample=50)
+    assert asked == [16, 16, 16, 2]
+    asked.clear()
+    operator.num_nodes = (1 << 28) // (8 * 5 * 20)
+    operator.certify(MLPFilter(1), index, score, sample=50)
+    assert asked == [20, 20, 10]
+
+
+def test_rows_are_exact_up_to_a_millionth(monkeypatch):
+    monkeypatch.setattr("asgat.spectral.table.certify_rows", lambda *parts: torch.tensor([[0.0, 0.9e-6, 1.1e-6]]))
+    operator = TableOperator(ZOO["path"], 4, candidates=4, builder="truncated")
+    index, score = operator.top(MLPFilter(1), 3)
+    assert operator.certify(MLPFilter(1), index, score).exact.tolist() == [[True, True, False]]

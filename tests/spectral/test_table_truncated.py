@@ -10,8 +10,9 @@ from tests.strategies import ZOO, generic_graph, graphs
 import asgat.spectral.table_truncated as module
 from asgat.errors import AsgatError
 from asgat.graph import Graph
+from asgat.spectral.candidates import SparseRows
 from asgat.spectral.table_exact import exact_rows
-from asgat.spectral.table_truncated import _largest_but, build_truncated
+from asgat.spectral.table_truncated import _largest_but, build_truncated, node_records
 
 
 def shifted(graph: Graph, lambda_max: float = 2.0):
@@ -196,3 +197,88 @@ def test_what_is_left_out_is_not_known_and_takes_no_room():
 def test_refuses_a_neighbourhood_smaller_than_its_candidates():
     with pytest.raises(AsgatError, match="keep must be at least candidates = 48, but is 16"):
         build_truncated(shifted(ZOO["path"]), 2, keep=16)
+
+
+def with_chains(x, inside):
+    """X restricted to some nodes, and behind each of them two more that stand for what it sees outside."""
+    x, size = x.toarray(), len(inside)
+    outside = np.setdiff1d(np.arange(len(x)), inside)
+    matrix = np.zeros((3 * size, 3 * size))
+    matrix[:size, :size] = x[np.ix_(inside, inside)]
+    norm = (x**2).sum(axis=1) - np.diag(x) ** 2
+    for a, s in enumerate(inside):
+        square = x[s, outside] ** 2
+        if total := square.sum():
+            link = np.sqrt(total)
+            middle = (square * np.diag(x)[outside]).sum() / total
+            onward = np.sqrt((square * (norm[outside] - square)).sum() / total)
+            near, far = size + a, 2 * size + a
+            matrix[a, near] = matrix[near, a] = link
+            matrix[near, near] = matrix[far, far] = middle
+            matrix[near, far] = matrix[far, near] = onward
+    return matrix
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_row_is_that_of_its_neighbourhood_with_chains(seed):
+    """With the spectrum of "lanczos" X has a diagonal, which chains have to know of."""
+    rng = np.random.default_rng(seed)
+    ends = rng.integers(0, 60, (2, 120))
+    x = shifted(Graph.from_edges(ends, 60, rng.uniform(0.5, 2.0, 120)), 1.7)
+    order = 6
+    table = build_truncated(x, order, candidates=14, keep=14, dtype=torch.float64)
+    checked = 0
+    for v in range(60):
+        index, value = row(table, v)
+        if len(index) < 14:
+            continue
+        checked += 1
+        matrix = with_chains(x, index)
+        terms = [np.eye(len(matrix)), matrix]
+        while len(terms) <= order:
+            terms.append(2 * matrix @ terms[-1] - terms[-2])
+        at = index.tolist().index(v)
+        np.testing.assert_allclose(value, np.stack([term[at, :14] for term in terms], axis=1), atol=1e-12)
+        assert not table.complete[v]
+    assert checked > 40
+
+
+@pytest.mark.parametrize(("leaves", "complete"), [(256, True), (257, False)])
+def test_a_hub_is_looked_at_up_to_256_entries(leaves, complete):
+    x = shifted(Graph.from_edges([[0] * leaves, list(range(1, leaves + 1))]))
+    table = build_truncated(x, 2, candidates=600, keep=600, rows=[0, 5])
+    assert table.complete.tolist() == [complete, complete]
+    assert table.num_candidates == 2 * 257
+
+
+@pytest.mark.parametrize(
+    ("order", "candidates", "sizes"),
+    [(3, 64, [4096, 4096, 1808]), (15, 64, [1024] * 9 + [784]), (32767, 300, [1] * 3)],
+)
+def test_a_task_is_eight_megabytes_of_values_or_4096_rows(order, candidates, sizes, monkeypatch):
+    asked: list[int] = []
+
+    def stop(work, tasks):
+        asked.extend(len(task) for task in tasks)
+        return iter(())
+
+    monkeypatch.setattr(module, "map_in_order", stop)
+    graph = Graph.from_edges([[0], [1]], 10_000)
+    build_truncated(shifted(graph), order, candidates, rows=np.arange(sum(sizes)))
+    assert asked == sizes
+
+
+def test_records_are_sums_over_neighbours_however_many_are_taken_at_once():
+    rng = np.random.default_rng(1)
+    x = shifted(Graph.from_edges(rng.integers(0, 25, (2, 60)), 30, rng.uniform(0.5, 2.0, 60)), 1.6)
+    rows = SparseRows.of(x)
+    whole, dense = node_records(rows), x.toarray()
+    square = dense**2 * (1 - np.eye(30))
+    np.testing.assert_array_equal(whole["start"], rows.indptr[:-1])
+    np.testing.assert_array_equal(whole["degree"], (dense != 0).sum(axis=1))
+    np.testing.assert_allclose(whole["diagonal"], np.diag(dense))
+    np.testing.assert_allclose(whole["square"], square.sum(axis=1))
+    np.testing.assert_allclose(whole["middle"], square @ np.diag(dense))
+    np.testing.assert_allclose(whole["onward"], (square * (square.sum(axis=1) - square)).sum(axis=1), atol=1e-15)
+    for few in (1, 7, 30):
+        np.testing.assert_array_equal(node_records(rows, few), whole)

@@ -39,6 +39,15 @@ def test_negative_zero_ties_with_zero(dtype):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_neighbouring_numbers_are_told_apart(dtype):
+    for start in (-1.0, 1.0, -3e38, 1e-40):
+        ladder = [torch.tensor(start, dtype=dtype)]
+        for _ in range(5):
+            ladder.append(torch.nextafter(ladder[-1], torch.tensor(torch.inf, dtype=dtype)))
+        assert top_k(torch.stack(ladder), 6).tolist() == [5, 4, 3, 2, 1, 0]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_many_ties_in_long_rows(dtype):
     score = torch.from_numpy(np.random.default_rng(0).integers(-2, 3, (2, 3, 5000))).to(dtype)
     position = top_k(score, 1500)
