@@ -88,7 +88,7 @@ def test_same_seed_same_start(make):
     assert torch.equal(seeded(4, lambda: start(make(2))), seeded(4, lambda: start(make(2))))
     resets = [seeded(seed, lambda: (filter.reset_parameters(), start(filter))[1]) for seed in (4, 5, 4)]
     assert torch.equal(resets[0], resets[2])
-    if list(filter.parameters()):
+    if list(filter.parameters()) and make is not PageRankFilter:  # whose start is known
         assert not torch.equal(resets[0], resets[1])
 
 

@@ -1,0 +1,53 @@
+"""Walks that go back now and then, with learned weights of their steps."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from asgat.errors import AsgatError
+from asgat.filters.base import SpectralFilter
+
+
+class PageRankFilter(SpectralFilter):
+    r"""The response :math:`g(\lambda) = \sum_{j=0}^{steps} \gamma_j (1 - \lambda)^j`, :math:`\gamma` learned per head.
+
+    Since :math:`I - L = D^{-1/2} A D^{-1/2}`, :math:`\gamma_j` weighs walks of j steps. They start as those of a
+    personalised PageRank, :math:`\gamma_j = \alpha (1 - \alpha)^j` and :math:`\gamma_{steps} = (1 - \alpha)^{steps}`: a
+    low-pass response with :math:`g(0) = 1`, or, with :math:`\alpha = 1`, one that passes everything as it is.
+
+    Args:
+        heads: number of responses.
+        steps: longest walk.
+        alpha: probability to go back to where a walk began.
+
+    Example:
+        >>> PageRankFilter(heads=1, steps=2, alpha=0.5)(torch.tensor([0.0, 1.0, 2.0])).flatten().tolist()
+        [1.0, 0.5, 0.5]
+    """
+
+    def __init__(self, heads: int, steps: int = 10, alpha: float = 0.1) -> None:
+        super().__init__(heads)
+        if steps < 0:
+            raise AsgatError(f"The steps of a walk must not be negative, but are {steps}.")
+        if not 0.0 <= alpha <= 1.0:
+            raise AsgatError(f"alpha is a probability, but is {alpha}.")
+        self.steps, self.alpha = steps, alpha
+        self.gamma = nn.Parameter(torch.empty(steps + 1, heads))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        with torch.no_grad():
+            left = (1.0 - self.alpha) ** torch.arange(self.steps + 1, dtype=torch.float64)
+            left[:-1] *= self.alpha
+            self.gamma.copy_(left.unsqueeze(-1))
+
+    def forward(self, frequency: Tensor) -> Tensor:
+        step = (1.0 - frequency).unsqueeze(-1)
+        response = torch.zeros_like(step)
+        for weight in self.gamma.flip(0):  # Horner's rule
+            response = response * step + weight
+        return response
+
+    def extra_repr(self) -> str:
+        return f"heads={self.heads}, steps={self.steps}, alpha={self.alpha:g}"
