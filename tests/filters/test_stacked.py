@@ -3,6 +3,7 @@ import torch
 
 from asgat.filters import HeatFilter, MLPFilter, PolynomialFilter
 from asgat.filters.stacked import StackedFilter
+from asgat.spectral.chebyshev import _interpolation
 
 FORMS = [
     lambda: MLPFilter(3, hidden=(5, 4)),
@@ -51,6 +52,19 @@ def test_in_double_precision_to_the_last_bit():
     assert torch.equal(
         together.transformed(frequency, matrix), torch.cat([f.transformed(frequency, matrix) for f in filters])
     )
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_every_runs_bias_is_exact(dtype):
+    filters, together = stacked(lambda: MLPFilter(3, hidden=(5, 4), exact_bias=True), dtype)
+    points, transform = (part.to(dtype) for part in _interpolation(6, 7, 2.0, False))
+    together.state["layers.2.bias"].data.normal_()
+    for own, bias in zip(filters, together.state["layers.2.bias"], strict=True):
+        own.layers[-1].bias.data.copy_(bias)
+    coefficients = together.transformed(points, transform)
+    torch.testing.assert_close(coefficients, torch.cat([f.transformed(points, transform) for f in filters]))
+    coefficients[:, 1:].square().sum().backward()
+    assert (together.state["layers.2.bias"].grad == 0).all()
 
 
 def test_the_weights_are_not_its_own():

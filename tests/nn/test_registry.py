@@ -161,6 +161,7 @@ def test_unknown_models_are_named_with_the_nearest():
     [
         ({}, MLPFilter, {"heads": 3, "output_activation": "none"}),
         ({"filter_activation": "relu"}, MLPFilter, {"output_activation": "relu"}),
+        ({"exact_bias": True}, MLPFilter, {"exact_bias": True}),
         ({"filter": "heat", "heat_scale": 2.5}, HeatFilter, {"scale": 2.5}),
         ({"filter": "polynomial", "filter_degree": 5}, PolynomialFilter, {"degree": 5}),
     ],

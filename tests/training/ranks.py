@@ -32,11 +32,15 @@ def start(ranks: int, command: list[str], **options: Any) -> list[subprocess.Pop
 
 
 def finish(processes: list[subprocess.Popen[str]], timeout: float = 200) -> list[tuple[int, str, str]]:
-    """Exit code, output and errors of every rank."""
+    """Exit code, output and errors of every rank; whatever happens, none is left running."""
     ended = []
-    for process in processes:
-        out, err = process.communicate(timeout=timeout)
-        ended.append((process.returncode, out, err))
+    try:
+        for process in processes:
+            out, err = process.communicate(timeout=timeout)
+            ended.append((process.returncode, out, err))
+    finally:
+        for process in processes:
+            process.kill()
     return ended
 
 

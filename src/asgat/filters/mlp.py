@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import cast
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from asgat.errors import AsgatError, suggest
@@ -28,6 +29,8 @@ class MLPFilter(SpectralFilter):
         heads: number of responses.
         hidden: sizes of the hidden layers; the paper has two.
         output_activation: ``"none"``, ``"relu"`` or ``"tanh"``.
+        exact_bias: with no output activation, add the last bias to the coefficient of order 0, see
+            :meth:`transformed`.
 
     Shapes:
         frequency [n] → response [n, heads]; O(n · Σ sizes) time.
@@ -37,7 +40,13 @@ class MLPFilter(SpectralFilter):
         torch.Size([5, 3])
     """
 
-    def __init__(self, heads: int, hidden: Sequence[int] = (64, 64), output_activation: str = "none") -> None:
+    def __init__(
+        self,
+        heads: int,
+        hidden: Sequence[int] = (64, 64),
+        output_activation: str = "none",
+        exact_bias: bool = False,
+    ) -> None:
         super().__init__(heads)
         if output_activation not in OUTPUT_ACTIVATIONS:
             known = suggest(output_activation, list(OUTPUT_ACTIVATIONS))
@@ -45,6 +54,7 @@ class MLPFilter(SpectralFilter):
         if any(size < 1 for size in hidden):
             raise AsgatError(f"Hidden sizes of the filter must be at least 1, but are {list(hidden)}.")
         self.output_activation = output_activation
+        self.exact_bias = exact_bias and output_activation == "none"
         sizes = [1, *hidden, heads]
         self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(sizes))
         self.activation = OUTPUT_ACTIVATIONS[output_activation]()
@@ -62,16 +72,38 @@ class MLPFilter(SpectralFilter):
                 lowest = self._linear_response(torch.linspace(0.0, 2.0, 65).to(last.bias)).amin(dim=0)
                 last.bias.copy_((0.1 - lowest).clamp(min=1.0))
 
-    def _linear_response(self, frequency: Tensor) -> Tensor:
+    def _hidden(self, frequency: Tensor) -> Tensor:
         hidden = frequency.unsqueeze(-1) - 1.0
         for layer in self.layers[:-1]:
             hidden = torch.relu(layer(hidden))
-        response: Tensor = self.layers[-1](hidden)
+        return hidden
+
+    def _linear_response(self, frequency: Tensor) -> Tensor:
+        response: Tensor = self.layers[-1](self._hidden(frequency))
         return response
 
     def forward(self, frequency: Tensor) -> Tensor:
         response: Tensor = self.activation(self._linear_response(frequency))
         return response
 
+    def transformed(self, frequency: Tensor, matrix: Tensor) -> Tensor:
+        r"""As for every filter; with ``exact_bias`` the matrix must interpolate by Chebyshev polynomials.
+
+        The last bias shifts a response as a whole, which is its coefficient of order 0 and no other. Where no node
+        attends to itself, that one has no gradient. Sampled with the rest, the bias gets what rounding leaves, perhaps
+        1e-13, and from zero Adam with weight decay multiplies it by lr · weight_decay / ε, a thousand, in every
+        epoch: two runs that differ in a last bit part. Added where it belongs it stays zero.
+        """
+        if not self.exact_bias:
+            return super().transformed(frequency, matrix)
+        last = cast(nn.Linear, self.layers[-1])
+        return with_bias(F.linear(self._hidden(frequency), last.weight).t() @ matrix, last.bias)
+
     def extra_repr(self) -> str:
         return f"heads={self.heads}, output_activation={self.output_activation!r}"
+
+
+def with_bias(coefficients: Tensor, bias: Tensor) -> Tensor:
+    """Coefficients [..., heads, R + 1] of responses that are shifted by [..., heads]."""
+    first = coefficients[..., :1] + bias.unsqueeze(-1)
+    return torch.cat([first, coefficients[..., 1:]], dim=-1)

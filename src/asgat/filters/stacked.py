@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.func import functional_call
 
 from asgat.filters.base import SpectralFilter
-from asgat.filters.mlp import MLPFilter
+from asgat.filters.mlp import MLPFilter, with_bias
 
 
 class StackedFilter(SpectralFilter):
@@ -45,6 +45,11 @@ class StackedFilter(SpectralFilter):
         return response.transpose(0, 1).flatten(1)
 
     def transformed(self, frequency: Tensor, matrix: Tensor) -> Tensor:
+        (form,) = self.form
+        if isinstance(form, MLPFilter) and form.exact_bias:
+            bias = self.state[f"layers.{len(form.layers) - 1}.bias"]
+            response = self._perceptron(form, frequency, shifted=False)
+            return with_bias(response.transpose(1, 2) @ matrix, bias).flatten(0, 1)
         if frequency.dtype == torch.float64:
             return torch.cat([response.t() @ matrix for response in self._one_by_one(frequency)])
         return super().transformed(frequency, matrix)
@@ -58,12 +63,17 @@ class StackedFilter(SpectralFilter):
         states = zip(*(value.unbind() for value in self.state.values()), strict=True)
         return [functional_call(self.form[0], dict(zip(self.state, own, strict=True)), (frequency,)) for own in states]
 
-    def _perceptron(self, form: MLPFilter, frequency: Tensor) -> Tensor:
-        """As :class:`MLPFilter` has it, in batched products: half the time of mapping it over the runs."""
+    def _perceptron(self, form: MLPFilter, frequency: Tensor, shifted: bool = True) -> Tensor:
+        """As :class:`MLPFilter` has it, in batched products: half the time of mapping it over the runs.
+
+        Not ``shifted``, the last layer's bias is left out.
+        """
         hidden = (frequency.unsqueeze(-1) - 1.0).expand(self.runs, -1, -1)
         last = len(form.layers) - 1
         for i in range(last + 1):
             weight, bias = self.state[f"layers.{i}.weight"], self.state[f"layers.{i}.bias"]
+            if i == last and not shifted:
+                return torch.bmm(hidden, weight.transpose(1, 2))
             hidden = torch.baddbmm(bias.unsqueeze(1), hidden, weight.transpose(1, 2))
             if i < last:
                 hidden = torch.relu(hidden)

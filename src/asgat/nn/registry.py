@@ -93,7 +93,12 @@ COST_LETTERS = (
 def make_filter(config: ASGATConfig) -> Callable[[int], SpectralFilter]:
     """The filter a configuration names, still to be told its number of heads."""
     filters: dict[str, Callable[[int], SpectralFilter]] = {
-        "mlp": partial(MLPFilter, hidden=config.filter_hidden, output_activation=config.filter_activation),
+        "mlp": partial(
+            MLPFilter,
+            hidden=config.filter_hidden,
+            output_activation=config.filter_activation,
+            exact_bias=config.exact_bias,
+        ),
         "heat": partial(HeatFilter, scale=config.heat_scale, learned=config.heat_learned),
         "polynomial": partial(PolynomialFilter, degree=config.filter_degree),
     }

@@ -31,7 +31,8 @@ KNOWN = {
     "lr", "weight_decay", "dropout", "hidden", "layers", "epochs", "patience", "max_restarts", "normalize_features",
     "self_loops", "heads", "out_heads", "k", "elu", "root", "mix", "jump", "form", "candidates", "cap", "storage",
     "builder", "order", "sampling_points", "lambda_max", "damping", "filter", "filter_hidden", "filter_activation",
-    "filter_degree", "heat_scale", "heat_learned", "numerator", "denominator", "steps", "fit_error", "arma_tolerance",
+    "exact_bias", "filter_degree", "heat_scale", "heat_learned", "numerator", "denominator", "steps", "fit_error",
+    "arma_tolerance",
 }  # fmt: skip
 
 
