@@ -182,7 +182,7 @@ def test_plain_values_give_the_same_settings_back(config):
     assert ASGATConfig(**plain) == config
 
 
-@pytest.mark.parametrize("config", [APPNPConfig, GPRGNNConfig])
+@pytest.mark.parametrize("config", [ASGATConfig, APPNPConfig, GPRGNNConfig])
 def test_a_probability_is_at_most_1(config):
     assert config(alpha=1.0).alpha == 1.0
     with pytest.raises(AsgatError, match=r"alpha must be at most 1, but is 1\.01"):

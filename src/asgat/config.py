@@ -18,7 +18,7 @@ def _key(default: Any, help: str, low: float | None = None, below: float | None 
 
 
 MANY = 100_000  # of what is done in turn; a file that asks for more would never be done
-OPTIONS = ("root", "mix", "adjacency", "jump", "balanced")
+OPTIONS = ("root", "mix", "adjacency", "jump", "propagate", "balanced")
 """Settings that make of the paper's model another one."""
 
 
@@ -85,6 +85,8 @@ class ASGATConfig(TrainConfig):
     mix: bool = _key(False, "learn how much each head of a layer counts; equally at the start")
     adjacency: bool = _key(False, "adjacency rows as further features; the weights then belong to one graph")
     jump: bool = _key(False, "add the input features, x W_jump, to the last layer's output")
+    propagate: bool = _key(False, "pass the output through one more learned response, over the whole spectrum")
+    alpha: float = _key(0.1, "propagate: probability to go back, of PageRank where it starts; 1 is no change", low=0.0)
     batch_size: int | None = _key(None, "training nodes of one step; none takes all of them at once", low=1)
     include_unreachable: bool = _key(False, "let nodes of other components compete, with score 0")
     form: Literal["auto", "dense", "table"] = _key("auto", "score all pairs, or candidates from a table; auto by size")
@@ -118,6 +120,7 @@ class ASGATConfig(TrainConfig):
             raise AsgatError(f"sampling_points must be at least order + 1 = {least}, not {self.sampling_points}.")
         if any(size < 1 for size in self.filter_hidden):
             raise AsgatError(f"filter_hidden must hold sizes of at least 1, but is {list(self.filter_hidden)}.")
+        _check_probability("alpha", self.alpha)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,8 +164,7 @@ class APPNPConfig(TrainConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.alpha > 1.0:
-            raise AsgatError(f"alpha must be at most 1, but is {self.alpha}.")
+        _check_probability("alpha", self.alpha)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,6 +179,11 @@ class GeomGCNConfig(TrainConfig):
     """Settings of Geom-GCN."""
 
     space: Literal["isomap", "poincare", "struc2vec"] = _key("isomap", "latent space the nodes are placed in")
+
+
+def _check_probability(key: str, value: float) -> None:
+    if value > 1.0:
+        raise AsgatError(f"{key} must be at most 1, but is {value}.")
 
 
 def _checked(key: str, value: Any, hint: Any) -> Any:

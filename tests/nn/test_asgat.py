@@ -56,6 +56,39 @@ def test_a_jump_adds_a_map_of_the_input_to_the_last_layer(num_layers, elu):
     assert model().jump_weight is None
 
 
+@pytest.mark.parametrize("elu", AFTER)
+@pytest.mark.parametrize("operator", ["exact", "chebyshev", "arma"])
+def test_propagation_is_a_response_over_the_whole_spectrum(operator, elu):
+    """U g(Λ) Uᵀ times the logits without it, values and gradients, g the polynomial in 1 − λ."""
+    net, plain = (model(elu=elu, operator=operator, propagate=on, alpha=0.3, jump=True) for on in (True, False))
+    start = [0.3 * 0.7**j for j in range(10)] + [0.7**10]
+    assert net.propagation.gamma.flatten().tolist() == pytest.approx(start)
+    torch.nn.init.normal_(net.propagation.gamma, std=0.3)
+    plain.load_state_dict({k: v for k, v in net.state_dict().items() if not k.startswith("propagation")})
+    value, vector = (torch.from_numpy(part) for part in np.linalg.eigh(dense.laplacian(GRAPH.adjacency.toarray())))
+    gamma = net.propagation.gamma.detach().clone().requires_grad_()
+    response = sum(gamma[j] * (1.0 - value) ** j for j in range(11))
+    expected = vector @ (response.unsqueeze(1) * (vector.t() @ plain(X, GRAPH)))
+    close: Any = {"rtol": 1e-4, "atol": 1e-5} if operator == "arma" else {}  # a rational fit, by conjugate gradients
+    out, attentions = net(X, GRAPH, return_attention_weights=True)
+    torch.testing.assert_close(out, expected, **close)
+    assert len(attentions) == 2
+    weight = torch.randn(out.shape, dtype=out.dtype, generator=torch.Generator().manual_seed(1))
+    (out * weight).sum().backward()
+    (expected * weight).sum().backward()
+    close = {"rtol": 1e-2, "atol": 1e-3} if operator == "arma" else {}
+    torch.testing.assert_close(net.propagation.gamma.grad, gamma.grad, **close)
+    for (name, one), other in zip(plain.named_parameters(), [p for _, p in net.named_parameters()], strict=False):
+        torch.testing.assert_close(other.grad, one.grad, msg=name, **close)
+    net.reset_parameters()
+    assert net.propagation.gamma.flatten().tolist() == pytest.approx(start)
+    assert plain.propagation is None
+
+
+def test_propagation_that_goes_back_at_once_changes_nothing():
+    torch.testing.assert_close(model(propagate=True, alpha=1.0)(X, GRAPH), model()(X, GRAPH))
+
+
 def test_adjacency_rows_are_features_with_weights_of_their_own():
     """[X, Ā] in the first layer is X W + Ā V, attended to and as a root term."""
     wide = torch.from_numpy(with_adjacency(X.numpy(), GRAPH).toarray())

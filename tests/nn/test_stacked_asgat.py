@@ -24,6 +24,7 @@ OPTIONS = [
     {"mix": True, "jump": True, "num_layers": 3, "elu": "last"},
     {"k": None, "num_layers": 1, "elu": "none"},
     {"root": True, "heads": 1},
+    {"root": True, "propagate": True, "alpha": 0.4},
 ]
 
 
@@ -97,7 +98,7 @@ def test_nothing_passes_between_runs():
 
 
 def test_it_serves_the_model_it_knows():
-    assert StackedASGAT.serves(ASGAT(3, 4, 2, root=True, mix=True, jump=True))
+    assert StackedASGAT.serves(ASGAT(3, 4, 2, root=True, mix=True, jump=True, propagate=True))
     assert not StackedASGAT.serves(ASGATLinear(3, 4, 2))
     assert not StackedASGAT.serves(nn.Linear(3, 2))
     other = ASGAT(3, 4, 2)

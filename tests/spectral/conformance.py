@@ -85,6 +85,8 @@ class OperatorConformance:
         filter = dense.filters()["mlp"]
         signal = cotangent((graph.num_nodes, features))
         assert_near(self.double(graph).apply(filter, signal), self.dense_truth(graph, filter)[0] @ signal)
+        each = cotangent((filter.heads, graph.num_nodes, features))
+        assert_near(self.double(graph).apply(filter, each), self.dense_truth(graph, filter)[0] @ each)
 
     @pytest.mark.parametrize("graph", ZOO.values(), ids=ZOO.keys())
     def test_scores_by_rows_are_those_of_all_at_once(self, graph: Graph) -> None:
@@ -203,8 +205,9 @@ class OperatorConformance:
 
     def test_apply_passes_gradients_to_the_signal(self) -> None:
         operator, filter = self.double(generic_graph(2, 8)), dense.filters()["mlp"]
-        signal = cotangent((8, 2)).requires_grad_()
-        assert torch.autograd.gradcheck(lambda x: operator.apply(filter, x), (signal,), atol=1e-6)
+        for shape in ((8, 2), (filter.heads, 8, 2)):
+            signal = cotangent(shape).requires_grad_()
+            assert torch.autograd.gradcheck(lambda x: operator.apply(filter, x), (signal,), atol=1e-6)
 
     def test_unreachable_pairs_give_no_nan_gradients(self) -> None:
         filter = dense.filters()["mlp"]

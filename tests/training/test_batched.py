@@ -50,6 +50,7 @@ def assert_same(batched, single):
         ("asgat-cheb", {"form": "table", "candidates": 6, "order": 6}),
         ("asgat-plus", {"out_heads": 2}),
         ("asgat-plus", {"mix": True, "jump": True, "adjacency": True, "balanced": True, "form": "table"}),
+        ("asgat-plus", {"propagate": True, "alpha": 0.3, "form": "table"}),
         ("asgat-exact", {}),
         ("asgat-heat", {"heat_learned": True}),
         ("gcn", {}),

@@ -118,6 +118,7 @@ def test_large_states_are_kept_in_a_file(monkeypatch):
     ("model", "changes", "words"),
     [
         ("asgat-plus", {"jump": True}, "without jump"),
+        ("asgat-plus", {"propagate": True}, "without jump, propagate"),
         ("asgat-cheb", {"form": "dense"}, "form=table"),
         ("asgat-arma", {}, "operator=chebyshev"),
     ],

@@ -70,6 +70,7 @@ def test_features_are_sparse_or_dense_by_their_zeros():
     ("model", "changes", "words"),
     [
         ("gcn", {}, "gcn cannot be trained in parts"),
+        ("asgat-plus", {"propagate": True, "form": "table"}, "propagate = True cannot be trained in parts"),
         ("asgat-exact", {"form": "auto"}, "operator = exact cannot"),
         ("asgat-arma", {}, "operator = arma cannot"),
         ("asgat-cheb", {"form": "dense"}, "form=table"),

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from asgat.attention import SparseAttention, attend
 from asgat.errors import AsgatError
-from asgat.filters import MLPFilter, SpectralFilter
+from asgat.filters import MLPFilter, PageRankFilter, SpectralFilter
 from asgat.graph import Graph
 from asgat.nn.asgat_conv import ASGATConv, OperatorFactory
 from asgat.sparse_features import SparseFeatures, dropout, linear
@@ -42,6 +42,9 @@ class ASGAT(nn.Module):
         root: add :math:`x_v W_{self}` in every layer (not in the paper).
         mix: learn how much each head of a layer counts (not in the paper).
         jump: add :math:`x_v W_{jump}`, a map of the input, to the last layer's output (not in the paper).
+        propagate: pass the output through one more learned response, :math:`U g(\Lambda) U^\top`, over the whole
+            spectrum: a :class:`~asgat.filters.PageRankFilter`, linear in the number of edges (not in the paper).
+        alpha: of that response at the start; 1 for one that changes nothing.
         num_nodes: number of further columns of x, the adjacency rows that :func:`with_adjacency` puts there. Their
             weights belong to the nodes of one graph, so that another graph is refused (not in the paper).
         filter, operator, order, include_unreachable, cached: as for :class:`ASGATConv`.
@@ -71,6 +74,8 @@ class ASGAT(nn.Module):
         root: bool = False,
         mix: bool = False,
         jump: bool = False,
+        propagate: bool = False,
+        alpha: float = 0.1,
         num_nodes: int | None = None,
         filter: Callable[[int], SpectralFilter] = MLPFilter,
         operator: str | OperatorFactory = "chebyshev",
@@ -108,6 +113,7 @@ class ASGAT(nn.Module):
             width = heads * hidden_channels
         if self.jump_weight is not None:
             nn.init.xavier_uniform_(self.jump_weight)
+        self.propagation = PageRankFilter(1, alpha=alpha) if propagate else None
 
     @property
     def convs(self) -> list[ASGATConv]:
@@ -125,6 +131,8 @@ class ASGAT(nn.Module):
             layer.reset_parameters()
         if self.jump_weight is not None:
             nn.init.xavier_uniform_(self.jump_weight)
+        if self.propagation is not None:
+            self.propagation.reset_parameters()
 
     def forward(
         self,
@@ -154,6 +162,8 @@ class ASGAT(nn.Module):
             if self.elu == "every" or self.elu == ("last" if last else "hidden"):
                 out = F.elu(out)
             hidden = out
+        if self.propagation is not None:
+            out = operator.apply(self.propagation, out)[0]
         return out if return_attention_weights is None else (out, attentions)
 
 

@@ -166,6 +166,8 @@ def _build_asgat(
         root=config.root,
         mix=config.mix,
         jump=config.jump,
+        propagate=config.propagate,
+        alpha=config.alpha,
         num_nodes=num_nodes,
         filter=make_filter(config),
         operator=partial(make_operator, config=config),

@@ -17,7 +17,7 @@ from asgat.nn.asgat_conv import ASGATConv
 from asgat.sparse_features import SparseFeatures
 from asgat.spectral import SpectralOperator
 
-_KNOWN = re.compile(r"jump_weight|layers\.\d+\.(weight|root_weight|mix|bias|filter\..+)")
+_KNOWN = re.compile(r"jump_weight|propagation\.gamma|layers\.\d+\.(weight|root_weight|mix|bias|filter\..+)")
 
 
 class StackedASGAT:
@@ -56,6 +56,8 @@ class StackedASGAT:
         self.filters = [
             StackedFilter(conv.filter, self._part(f"layers.{i}.filter.")) for i, conv in enumerate(form.convs)
         ]
+        own = form.propagation
+        self.propagation = None if own is None else StackedFilter(own, self._part("propagation."))
 
     @staticmethod
     def serves(model: nn.Module) -> bool:
@@ -79,7 +81,7 @@ class StackedASGAT:
             if self.form.elu == "every" or self.form.elu == ("last" if i == last else "hidden"):
                 out = F.elu(out)
             hidden = out
-        return out
+        return out if self.propagation is None else self.operator.apply(self.propagation, out)
 
     def _layer(
         self, i: int, conv: ASGATConv, filter: StackedFilter, x: Tensor | SparseFeatures, seed: Tensor | None

@@ -82,7 +82,7 @@ class ChebyshevOperator(SpectralOperator):
     def _prepare(self) -> None:
         """Everything that depends on device and precision."""
         self._matrix = _to_torch_csr(self._shifted, self.dtype, self.device)
-        self._product: Callable[[Tensor], Tensor] | None = None  # as fast with gradients, made when asked for
+        self._rows_of_x: SparseFeatures | None = None  # the same where gradients are wanted, made when they are
         self.points = self.points.to(self.device)
         self._transform = self._transform.to(self.device)
         self._interpolation = self.points.to(self.dtype), self._transform.to(self.dtype)
@@ -142,13 +142,14 @@ class ChebyshevOperator(SpectralOperator):
     def apply(self, filter: SpectralFilter, signal: Tensor) -> Tensor:
         """See :meth:`SpectralOperator.apply`; O(R · E · F) time, O(heads · N · F) memory."""
         coefficients = self.coefficients(filter)
-        shape = coefficients.size(0), *signal.shape[-2:]
-        if self._product is None:
-            self._product = SparseFeatures.from_dense(self._shifted, self.device, self.dtype).matmul
-        flat = signal if signal.dim() == 2 else signal.transpose(0, 1).flatten(1)
-        total = signal.new_zeros(shape)
-        for coefficient, term in zip(coefficients.t(), self._polynomials(flat, self._product), strict=True):
-            own = term if signal.dim() == 2 else term.view(shape[1], shape[0], shape[2]).transpose(0, 1)
+        if self._rows_of_x is None:
+            self._rows_of_x = SparseFeatures.from_dense(self._shifted, self.device, self.dtype)
+        heads, (nodes, width) = coefficients.size(0), signal.shape[-2:]
+        each = signal.dim() == 3  # heads with a signal each stand beside each other
+        flat = signal.transpose(0, 1).flatten(1) if each else signal
+        total = signal.new_zeros(heads, nodes, width)
+        for coefficient, term in zip(coefficients.t(), self._polynomials(flat, self._rows_of_x.matmul), strict=True):
+            own = term.view(nodes, heads, width).transpose(0, 1) if each else term
             total = total + coefficient[:, None, None] * own
         return total
 

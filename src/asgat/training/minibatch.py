@@ -178,8 +178,9 @@ def kept_rows(rows: int, width: int, dtype: torch.dtype, device: torch.device) -
 
 def check_minibatch(model: nn.Module, inputs: tuple[Any, ...]) -> tuple[Tensor | SparseFeatures, TableOperator]:
     """Features and operator, or what of the settings does not go with batches."""
-    if type(model) is not ASGAT or model.jump_weight is not None or model.num_nodes is not None:
-        raise AsgatError("batch_size is for the ASGAT models without jump and adjacency; leave it out.")
+    plain = type(model) is ASGAT and (model.jump_weight, model.propagation, model.num_nodes) == (None, None, None)
+    if not plain:
+        raise AsgatError("batch_size is for the ASGAT models without jump, propagate and adjacency; leave it out.")
     x, operator = inputs
     if type(operator) is not TableOperator:
         raise AsgatError("batch_size needs a table of Chebyshev scores; set form=table and operator=chebyshev.")

@@ -40,7 +40,14 @@ OPEN: Space = {
     "filter_activation": ("none", "relu"),
     "normalize_features": (True, False),
 }
-PLUS: Space = {"root": (True, False), "mix": (False, True), "jump": (False, True), "adjacency": (False, True)}
+PLUS: Space = {
+    "root": (True, False),
+    "mix": (False, True),
+    "jump": (False, True),
+    "adjacency": (False, True),
+    "propagate": (False, True),
+    "alpha": Between(0.05, 1.0),
+}
 HEAT: Space = {"heat_scale": Between(0.5, 10.0, log=True)}
 BASELINE: Space = {
     "lr": Between(1e-3, 0.2, log=True),
