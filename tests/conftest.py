@@ -1,6 +1,7 @@
 """One reproducible hypothesis profile for all tests, and the published data files where they are at hand."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,9 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.differing_executors, HealthCheck.too_slow],
 )
 settings.load_profile("asgat")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a script; there are tests of Ctrl-C
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

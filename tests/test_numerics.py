@@ -39,14 +39,15 @@ class Case:
     def graph(self) -> Graph:
         n, rng = self.nodes, np.random.default_rng(self.seed)
         every = np.argwhere(np.triu(np.ones((n, n)), 1)).T if n < 25 or self.shape == "complete" else None
-        some = rng.integers(0, max(n, 1), (2, 2 * n))
+        half = max(n // 2, 1)
+        some = rng.integers(0, max(n, 1), (2, 2 * n if n > 1 else 0))
         ends = {
             "random": some,
-            "isolated": some % max(n // 2, 1),
-            "disconnected": np.where(some[:1] < n // 2, some % max(n // 2, 1), some),
+            "isolated": some % half,
+            "disconnected": some % half + half * (some[:1] >= half),
             "complete": every,
             "star": np.stack([np.zeros(max(n - 1, 0), dtype=int), np.arange(1, max(n, 1))]),
-            "bipartite": np.stack([some[0] // 2 * 2, np.minimum(some[1] // 2 * 2 + 1, max(n - 1, 0))]),
+            "bipartite": some % half * 2 + [[0], [1]],
             "multi-edges": np.concatenate([some, some[::-1], some], axis=1),
             "path": np.stack([np.arange(max(n - 1, 0)), np.arange(1, max(n, 1))]),
             "loops": np.concatenate([some, np.stack([np.arange(n)] * 2)], axis=1),
@@ -60,6 +61,21 @@ def cases(weights=(*UNITS, *MIXED)):
     return st.builds(
         Case, st.sampled_from(SHAPES), st.integers(0, 60), st.sampled_from(list(weights)), st.integers(0, 2**16)
     )
+
+
+def test_shapes_are_what_they_are_called():
+    for n in range(4, 61, 7):
+        graph = {shape: Case(shape, n, "varied", n).graph().adjacency for shape in SHAPES}
+        assert all(matrix.shape == (n, n) for matrix in graph.values())
+        degree = {shape: np.diff(matrix.indptr) for shape, matrix in graph.items()}
+        assert (degree["complete"] >= n - 1).all()
+        assert sorted(degree["star"]) == [1] * (n - 1) + [n - 1]
+        assert (degree["isolated"][n // 2 :] == 0).all()
+        apart, sided = (graph[shape].tocoo() for shape in ("disconnected", "bipartite"))
+        assert ((apart.row < n // 2) == (apart.col < n // 2)).all()
+        assert apart.row.max() >= n // 2
+        assert ((sided.row + sided.col) % 2 == 1).all()
+        assert (graph["loops"].diagonal() > 0).all()
 
 
 OPERATORS = {
@@ -103,7 +119,8 @@ def test_no_nan_and_rows_sum_to_one(name, case, k, filter, dtype):
     attention = attend(operator, response, k)
     assert torch.isfinite(attention.weight).all()
     assert (attention.weight >= 0).all()
-    torch.testing.assert_close(attention.weight.sum(-1), torch.ones_like(attention.weight[..., 0]), atol=1e-5, rtol=0)
+    total = attention.weight.sum(-1)
+    torch.testing.assert_close(total, torch.ones_like(total), atol=1e-5, rtol=0)
     output = attention.aggregate(features(graph.num_nodes, precision))
     assert torch.isfinite(output).all()
     gradients = torch.autograd.grad(output.square().sum(), list(response.parameters()), allow_unused=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -298,6 +299,66 @@ def read_checkpoint(folder: Path) -> object:
     return decode_checkpoint((folder / "c.safetensors").read_bytes(), folder / "c.safetensors")
 
 
+def _training() -> Callable[[Any], object]:
+    """A small training, given what keeps it."""
+    import torch
+
+    from asgat.data import load_dataset
+    from asgat.nn.registry import make_config, model_spec
+    from asgat.training.runner import make_inputs
+    from asgat.training.trainer import train
+
+    data, config = load_dataset("karate"), make_config("gcn", hidden=2, epochs=5, lr=1e-9, max_restarts=1)
+    inputs, y = make_inputs(data, "gcn", config, torch.device("cpu")), torch.from_numpy(data.y)
+
+    def build() -> torch.nn.Module:
+        return model_spec("gcn").make(config, data.num_features, data.num_classes, data.num_nodes)
+
+    return lambda keeper: train(build, inputs, y, data.splits[0], config, keeper=keeper)
+
+
+@cache
+def unfinished() -> Files:
+    """What a run that was stopped in the middle of its second attempt goes on from."""
+    from asgat.training.unfinished import UNFINISHED, Keeper
+
+    class Stopped(Keeper):
+        def save(self, *parts: Any) -> None:
+            super().save(*parts)
+            self.asked = parts[0].attempt == 1
+
+    with TemporaryDirectory() as folder:
+        with suppress(KeyboardInterrupt):
+            _training()(Stopped(folder, 0, every=0.0))
+        return {UNFINISHED: (Path(folder) / UNFINISHED).read_bytes()}
+
+
+def read_unfinished(folder: Path) -> object:
+    from asgat.training.unfinished import Keeper
+
+    return _training()(Keeper(folder, 0, every=1e9))
+
+
+@cache
+def journal() -> Files:
+    from asgat.tuning.storage import import_optuna, open_storage
+
+    optuna = import_optuna()
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "journal.log"
+        study = optuna.create_study(storage=open_storage(str(path)), study_name="a", direction="maximize")
+        study.sampler = optuna.samplers.RandomSampler(seed=0)
+        study.optimize(lambda trial: trial.suggest_float("lr", 1e-3, 1.0, log=True), n_trials=2)
+        return {"journal.log": path.read_bytes()}
+
+
+def read_journal(folder: Path) -> object:
+    from asgat.tuning.storage import open_storage
+
+    storage = open_storage(str(folder / "journal.log"))
+    return [storage.get_all_trials(study._study_id) for study in storage.get_all_studies()]
+
+
 RELATIONS = b"node1,node2\tspace\trelation_type\n0,1\tgraph\t0\n2,3\tlatent_space\t3\n"
 
 TARGETS: dict[str, Target] = {
@@ -318,5 +379,7 @@ TARGETS: dict[str, Target] = {
     "graph on disk": Target(on_disk, read_on_disk),
     "recipe": Target(lambda: {"r.toml": RECIPE}, read_recipe),
     "run directory": Target(run_directory, read_run),
+    "unfinished run": Target(unfinished, read_unfinished),
     "checkpoint": Target(checkpoint, read_checkpoint),
+    "journal": Target(journal, read_journal),
 }

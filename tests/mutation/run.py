@@ -25,6 +25,7 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock
 from tests.mutation.mutants import Mutant, list_mutants, mutate
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -146,6 +147,23 @@ def read_log(path: Path) -> dict[str, dict[str, Any]]:
     return {row["key"]: row for row in rows}
 
 
+def write_log(path: Path, keys: list[str], row: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Adds a line to what is there by now; lines of a mutant no longer in the sample go."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_suffix(".lock")):
+        log = read_log(path) | {row["key"]: row}
+        text = "".join(json.dumps(log[key]) + "\n" for key in keys if key in log)
+        path.with_suffix(".part").write_text(text, encoding="utf-8")
+        path.with_suffix(".part").replace(path)
+    return log
+
+
+def is_there(module: Path, mutant: Mutant) -> bool:
+    """Whether the source is still the one the mutant was drawn from."""
+    now = list_mutants((SOURCE / module).read_text(encoding="utf-8"))
+    return mutant.number < len(now) and now[mutant.number] == mutant
+
+
 def summary(rows: list[dict[str, Any]]) -> str:
     equivalent = sum(row["outcome"] == "survived" and "equivalent" in row for row in rows)
     survived = sum(row["outcome"] == "survived" and "equivalent" not in row for row in rows)
@@ -158,12 +176,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=220)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--examples", type=int, default=15, help="hypothesis examples per test")
+    parser.add_argument("--examples", type=int, default=8, help="hypothesis examples per test")
     parser.add_argument("--limit", type=float, default=90.0, help="seconds per mutant")
     parser.add_argument("--seconds", type=float, default=560.0, help="stop after that long; start again to go on")
     parser.add_argument("--log", type=Path, default=LOG)
     parser.add_argument("--check", action="store_true", help="only see that the tests pass on the modules as they are")
     parser.add_argument("--again", action="store_true", help="try those that survived once more")
+    parser.add_argument("--part", default="1/1", help="2/3 tries the second of every three, beside others")
     options = parser.parse_args()
     chosen, log = sample(options.count, options.seed), read_log(options.log)
     preload()
@@ -173,25 +192,19 @@ def main() -> None:
         return
     end = time.monotonic() + options.seconds
     keys = [f"{module.relative_to('asgat')}:{mutant.key}" for module, mutant in chosen]
-    rows = []
-    for (module, mutant), key in zip(chosen, keys, strict=True):
+    mine, parts = map(int, options.part.split("/"))
+    for (module, mutant), key in list(zip(chosen, keys, strict=True))[mine - 1 :: parts]:
         row = log.get(key)
-        if row is None or (options.again and row["outcome"] == "survived" and "equivalent" not in row):
-            if time.monotonic() > end:
-                continue
-            began = time.monotonic()
-            result, told = outcome(module, mutant.number, options.examples, options.limit)
-            row = {"key": key, "line": mutant.line, "what": mutant.what, "outcome": result}
-            row |= {"by": told} if told else {}
-            log[key] = row
-            took = time.monotonic() - began
-            print(f"{module} {mutant.line} {mutant.what}: {result} {told} ({took:.0f} s)", flush=True)
-            options.log.parent.mkdir(parents=True, exist_ok=True)
-            # Lines of a mutant no longer in the sample go; the log tells of the source as it is.
-            text = "".join(json.dumps(log[known]) + "\n" for known in keys if known in log)
-            options.log.with_suffix(".part").write_text(text, encoding="utf-8")
-            options.log.with_suffix(".part").replace(options.log)
-        rows.append(row)
+        known = row is not None and not (options.again and row["outcome"] == "survived" and "equivalent" not in row)
+        if known or time.monotonic() > end or not is_there(module, mutant):
+            continue
+        began = time.monotonic()
+        result, told = outcome(module, mutant.number, options.examples, options.limit)
+        took = time.monotonic() - began
+        print(f"{module} {mutant.line} {mutant.what}: {result} {told} ({took:.0f} s)", flush=True)
+        row = {"key": key, "line": mutant.line, "what": mutant.what, "outcome": result}
+        log = write_log(options.log, keys, row | ({"by": told} if told else {}))
+    rows = [log[key] for key in keys if key in log]
     left = len(chosen) - len(rows)
     print(summary(rows) + (f"; {left} still to try: start again" if left else ""))
 

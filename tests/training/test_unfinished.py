@@ -9,21 +9,22 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 
 from asgat.data import load_dataset
 from asgat.errors import AsgatError
 from asgat.nn.registry import make_config, model_spec
 from asgat.training.runner import make_inputs, resumable, run
 from asgat.training.trainer import train
-from asgat.training.unfinished import UNFINISHED, Keeper
+from asgat.training.unfinished import KEPT_FIGURES, UNFINISHED, Keeper
 
 SETTINGS = {"epochs": 12, "patience": 4, "dropout": 0.5, "hidden": 4, "max_restarts": 1}
 MODELS: dict[str, dict[str, Any]] = {
     "gcn": {},
     "gat": {"heads": 2},
     "asgat-plus": {"heads": 2, "k": 4, "form": "table", "candidates": 8, "order": 4, "mix": True},
-    "asgat-cheb": {"heads": 2, "k": 4, "form": "table", "candidates": 8, "order": 4, "batch_size": 5},
+    "asgat-cheb": {"heads": 2, "k": 4, "form": "table", "candidates": 8, "order": 4, "batch_size": 17, "epochs": 5},
 }
 
 
@@ -47,7 +48,7 @@ class Deadly(Keeper):
 
 def problem(model, **changes):
     data = load_dataset("karate")
-    config = make_config(model, **SETTINGS, **MODELS[model], **changes)
+    config = make_config(model, **(SETTINGS | MODELS[model] | changes))
     device = torch.device("cpu")
     inputs = make_inputs(data, model, config, device)
     build = partial(model_spec(model).make, config, data.num_features, data.num_classes, data.num_nodes)
@@ -114,6 +115,53 @@ def test_a_file_that_is_no_run_is_a_sentence(tmp_path, content):
     (tmp_path / UNFINISHED).write_bytes(content)
     with pytest.raises(AsgatError, match=r"holds no unfinished run: .*Start anew with --fresh"):
         Keeper(tmp_path, 0).load(3, torch.device("cpu"))
+
+
+def spoil(path, position=(), tensors=()):
+    """Another file in its place, with other values and other tensors; None takes one away."""
+    with safe_open(str(path), framework="pt") as handle:
+        held = json.loads(handle.metadata()["position"]) | dict(position)
+        found = {name: handle.get_tensor(name) for name in handle.keys()} | dict(tensors)  # noqa: SIM118
+    kept = {name: value for name, value in found.items() if value is not None}
+    save_file(kept, path, {"position": json.dumps(held)})
+
+
+@pytest.mark.parametrize(
+    ("position", "tensors", "words"),
+    [
+        ({"epoch": -1}, {}, "its counts are none"),
+        ({"attempt": True}, {}, "its counts are none"),
+        ({"waited": 1.5}, {}, "its counts are none"),
+        ({"seconds": 10**400}, {}, "int too large"),
+        ({"best_loss": "0"}, {}, "its best figures are no numbers"),
+        ({"history": {}}, {}, "its history is none"),
+        ({"history": [[0, 1, 0.5, 0.5]]}, {}, "its history is none"),
+        ({"history": [[0, 1, 0.5, 0.5, None]]}, {}, "its history is none"),
+        ({"best": {}}, {}, "'best_epoch'"),
+        ({"best": dict.fromkeys(KEPT_FIGURES, "x")}, {}, "its best attempt is none"),
+        ({"best": dict.fromkeys(KEPT_FIGURES, 0.5)}, {}, "another model"),
+        ({"epoch": 13}, {}, "another model"),
+        ({"attempt": 2}, {}, "another model"),
+        ({}, {"model.": None}, "another model"),
+        ({}, {"kept.x": torch.zeros(1)}, "another model"),
+        ({}, {"best.x": torch.zeros(1)}, "another model"),
+        ({}, {"adam.0.step": None}, "another model"),
+        ({}, {"adam.0.step": torch.zeros(())}, "another model"),
+        ({}, {"adam.0.exp_avg": torch.zeros(1)}, "another model"),
+        ({}, {"adam.0.x": torch.zeros(1)}, "another model"),
+        ({}, {"random.cpu": None}, "another model"),
+        ({}, {"random.cpu": torch.zeros(7, dtype=torch.uint8)}, "another model"),
+    ],
+)
+def test_a_run_with_strange_parts_is_a_sentence(tmp_path, position, tensors, words):
+    fit = problem("gcn")
+    with pytest.raises(Killed):
+        fit(Deadly(tmp_path, 2))
+    if "model." in tensors:
+        tensors = {min(name for name in load_file(tmp_path / UNFINISHED) if name.startswith("model.")): None}
+    spoil(tmp_path / UNFINISHED, position, tensors)
+    with pytest.raises(AsgatError, match=rf"holds no unfinished run: .*{words}.*Start anew with --fresh"):
+        fit(Keeper(tmp_path, 0))
 
 
 def test_it_is_saved_now_and_then_only(tmp_path):

@@ -47,6 +47,16 @@ def test_a_file_that_is_no_journal_is_told(tmp_path):
         open_storage(str(tmp_path / "notes" / "below"))
 
 
+@pytest.mark.parametrize("line", ['{"op_code":99}', '{"op_code":4,"trial_id":7}', "[]", '{"op_code":'])
+def test_a_journal_with_a_strange_line_is_told(tmp_path, line):
+    place = tmp_path / "journal"
+    remember(str(place), 1.0)
+    lines = place.read_text().splitlines()
+    place.write_text("\n".join([lines[0], line, *lines[1:]]) + "\n")
+    with pytest.raises(AsgatError, match="is no journal of a search"):
+        open_storage(str(place))
+
+
 def test_somebodys_text_without_an_end_is_left_alone_and_half_a_first_line_is_not(tmp_path):
     (tmp_path / "notes").write_text('{"mine": 1}')
     with pytest.raises(AsgatError, match="is no journal of a search"):

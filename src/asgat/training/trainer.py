@@ -21,7 +21,7 @@ from asgat.training.early_stopping import EarlyStopping
 from asgat.training.metrics import macro_f1, majority_share, micro_f1
 from asgat.training.minibatch import MinibatchStep
 from asgat.training.step import CapturedEpochs, EagerEpochs, Step, score
-from asgat.training.unfinished import Keeper, Position, Saved
+from asgat.training.unfinished import KEPT_FIGURES, Keeper, Position, Saved
 
 Progress = Callable[["Epoch"], None]
 
@@ -101,7 +101,7 @@ def train(
             position.best = {name: getattr(best, name) for name in KEPT_FIGURES} if best else None
             keeper.save(position, model, optimiser, stopping, kept, best.state if best else {})
 
-    for attempt in range(position.attempt, config.max_restarts + 1):
+    for attempt in range(min(position.attempt, config.max_restarts), config.max_restarts + 1):
         try:
             result = _attempt(
                 build, inputs, y, split, config, seed, attempt, metric, history, progress, position, saved, keep
@@ -134,9 +134,6 @@ def hopeless_score(labels: npt.NDArray[np.int64], split: Split, metric: str) -> 
 def seed_of(seed: int, attempt: int) -> int:
     """The seed of an attempt, far from those of other runs."""
     return seed + 1_000_003 * attempt
-
-
-KEPT_FIGURES = ("best_epoch", "val_loss", "val_score", "micro_f1", "macro_f1", "roc_auc")
 
 
 def _best_so_far(saved: Saved | None, seed: int, history: list[Epoch]) -> RunResult | None:
@@ -183,6 +180,7 @@ def _attempt(
     state: dict[str, Tensor] = {}
     best_epoch = epoch = 0
     if saved:
+        saved.check(model, config.epochs, config.max_restarts)
         state, best_epoch, epoch = saved.restore(model, step.optimiser, stopping), where.best_epoch, where.epoch
         if in_batches:
             step.evaluate()  # they take hidden states from the last evaluation

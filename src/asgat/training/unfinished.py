@@ -14,13 +14,15 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
-from asgat.errors import AsgatError
+from asgat.errors import AsgatError, brief
 from asgat.training.checkpoint import write_atomic
 from asgat.training.early_stopping import EarlyStopping
 from asgat.training.interrupt import Interrupt
 
 UNFINISHED = "unfinished.safetensors"
 EVERY = 30.0  # seconds between two savings
+KEPT_FIGURES = ("best_epoch", "val_loss", "val_score", "micro_f1", "macro_f1", "roc_auc")
+MOMENTS = {"step", "exp_avg", "exp_avg_sq"}  # what Adam remembers of a parameter
 
 
 @dataclass
@@ -40,6 +42,19 @@ class Position:
     history: list[list[float]] = field(default_factory=list)
     best: dict[str, Any] | None = None  # figures of the best earlier attempt
 
+    def __post_init__(self) -> None:
+        counts = (self.run, self.attempt, self.epoch, self.best_epoch, self.waited)
+        if not all(type(count) is int and 0 <= count < 2**31 for count in counts) or not _finite(self.seconds):
+            raise ValueError("its counts are none")
+        if not all(value is None or _finite(value) for value in (self.best_loss, self.best_score)):
+            raise ValueError("its best figures are no numbers")
+        if not isinstance(self.history, list) or not all(
+            isinstance(row, list) and len(row) == 5 and all(map(_finite, row)) for row in self.history
+        ):
+            raise ValueError("its history is none")
+        if self.best is not None and not all(isinstance(self.best[name], int | float | None) for name in KEPT_FIGURES):
+            raise ValueError("its best attempt is none")
+
 
 @dataclass
 class Saved:
@@ -48,14 +63,32 @@ class Saved:
     Attributes:
         position: where it is.
         tensors: weights, optimiser and random states, by prefix.
+        path: the file.
     """
 
     position: Position
     tensors: dict[str, Tensor]
+    path: Path
 
     def best_state(self) -> dict[str, Tensor]:
         """Weights of the best earlier attempt."""
         return under("best.", self.tensors)
+
+    def check(self, model: nn.Module, epochs: int, max_restarts: int) -> None:
+        """Refuses what cannot be a run of this model, with so many epochs and restarts."""
+        own = _shapes(model.state_dict())
+        sound = self.position.epoch <= epochs and self.position.attempt <= max_restarts
+        sound &= _shapes(under("model.", self.tensors)) == _shapes(under("kept.", self.tensors)) == own
+        sound &= _shapes(self.best_state()) == (own if self.position.best else {})
+        for i, parameter in enumerate(model.parameters()):
+            moments = under(f"adam.{i}.", self.tensors)
+            sound &= moments.keys() in (set(), MOMENTS)
+            step = moments.pop("step", torch.ones(()))
+            sound &= _shape(step) == ((), torch.float32) and bool(step >= 1.0)
+            sound &= all(_shape(value) == _shape(parameter) for value in moments.values())
+        random = self.tensors.get("random.cpu", torch.empty(0))
+        if not sound or _shape(random) != _shape(torch.get_rng_state()):
+            raise _refusal(self.path, "it is of another model")
 
     def restore(self, model: nn.Module, optimiser: torch.optim.Optimizer, stopping: EarlyStopping) -> dict[str, Tensor]:
         """Puts everything back in place, where a recording of the step may hold it; returns the weights kept so far."""
@@ -104,9 +137,10 @@ class Keeper(Interrupt):
             content = self.path.read_bytes()
             size = int.from_bytes(content[:8], "little")
             header = json.loads(content[8 : 8 + size])
-            saved = Saved(Position(**json.loads(header["__metadata__"]["position"])), load(content))
-        except (OSError, ValueError, KeyError, TypeError, RecursionError, SafetensorError) as error:
-            raise AsgatError(f"{self.path} holds no unfinished run: {error}. Start anew with --fresh.") from error
+            position = Position(**json.loads(header["__metadata__"]["position"]))
+            saved = Saved(position, load(content), self.path)
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError, SafetensorError) as error:
+            raise _refusal(self.path, error) from error
         mine = saved.position.run, saved.position.seed, saved.position.device
         return saved if mine == (self.run, seed, str(device)) else None
 
@@ -157,3 +191,19 @@ class Keeper(Interrupt):
 
 def under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+
+
+def _finite(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def _shape(value: Tensor) -> tuple[torch.Size, torch.dtype]:
+    return value.shape, value.dtype
+
+
+def _shapes(tensors: dict[str, Tensor]) -> dict[str, tuple[torch.Size, torch.dtype]]:
+    return {name: _shape(value) for name, value in tensors.items()}
+
+
+def _refusal(path: Path, reason: object) -> AsgatError:
+    return AsgatError(f"{path} holds no unfinished run: {brief(reason)}. Start anew with --fresh.")

@@ -48,7 +48,7 @@ def open_storage(place: str) -> BaseStorage:
         return JournalStorage(Journal(path))
     except OSError as error:
         raise AsgatError(f"{path} cannot be written: {error.strerror}. Choose another --storage.") from error
-    except (ValueError, KeyError, TypeError):
+    except Exception:  # Optuna plays the whole journal back, and fails at a strange line as it happens
         raise AsgatError(f"{path} is no journal of a search; choose another --storage.") from None
 
 
