@@ -55,3 +55,10 @@ def test_k_below_one_is_refused(k):
 @pytest.mark.parametrize("k", [None, 1, 100])
 def test_other_k_are_welcome(k):
     check_k(k)
+
+
+def test_where_all_pairs_are_scored_there_is_no_error():
+    index, score = TwoCandidates().top(HeatFilter(2), 1)
+    certificate = TwoCandidates().certify(HeatFilter(2), index, score)
+    assert certificate.bound.tolist() == [[0.0] * 4] * 2
+    assert certificate.exact.tolist() == [[True] * 4] * 2

@@ -97,7 +97,10 @@ def test_replace_rows_refuses_what_does_not_fit():
 
 
 def test_to_moves_everything():
-    table = build_exact(shifted(), ORDER, candidates=2).to("meta")
+    here = build_exact(shifted(), ORDER, candidates=2)
+    assert here.device == torch.device("cpu")
+    table = here.to("meta")
+    assert table.device == torch.device("meta")
     arrays = (table.indptr, table.index, table.value, table.above, table.below, table.complete)
     assert {a.device.type for a in arrays} == {"meta"}
     assert table.exact

@@ -416,3 +416,12 @@ def test_one_row_of_many_says_next_to_nothing():
     assert certificate.share == pytest.approx(0.05)
     assert certificate.coverage == pytest.approx(0.05)
     assert certificate.mean_bound == float("inf")
+    assert sampled([[0.5]], 1000).share == sampled([[0.5, 0.1]], 1000).share == 0.0
+
+
+def test_a_bound_that_is_just_reached_proves_nothing():
+    """Nothing but the smallest number above zero for rounding, and a worst score that is just that."""
+    zeros, tiny = torch.zeros(1, 1), torch.tensor([[2.0**-126]])
+    for worst, exact in ((tiny, False), (2 * tiny, True)):
+        found = certify(torch.ones(1, 1), worst, zeros, zeros, zeros, torch.tensor([False]), rounding=0.0)
+        assert found.exact.tolist() == [[exact]]
