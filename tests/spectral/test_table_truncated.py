@@ -199,19 +199,29 @@ def test_refuses_a_neighbourhood_smaller_than_its_candidates():
         build_truncated(shifted(ZOO["path"]), 2, keep=16)
 
 
-def with_chains(x, inside):
-    """X restricted to some nodes, and behind each of them two more that stand for what it sees outside."""
-    x, size = x.toarray(), len(inside)
-    outside = np.setdiff1d(np.arange(len(x)), inside)
+def looked_at(x, v, fanout):
+    """Which entries of X are: the largest of every row, seen from either end, and all of v's own."""
+    order = np.argsort(-np.abs(x), axis=1, kind="stable")
+    seen = np.zeros(x.shape, dtype=bool)
+    np.put_along_axis(seen, order[:, :fanout], True, axis=1)
+    seen[v] = True
+    return (seen | seen.T) & (x != 0)
+
+
+def with_chains(x, inside, v, fanout):
+    """X restricted to some nodes, and behind each of them two more that stand for what it sees elsewhere."""
+    size, diagonal = len(inside), np.diag(x)
+    known = looked_at(x, v, fanout) | np.eye(len(x), dtype=bool)
+    among = np.isin(np.arange(len(x)), inside)
     matrix = np.zeros((3 * size, 3 * size))
-    matrix[:size, :size] = x[np.ix_(inside, inside)]
-    norm = (x**2).sum(axis=1) - np.diag(x) ** 2
+    matrix[:size, :size] = (x * known)[np.ix_(inside, inside)]
+    norm = (x**2).sum(axis=1) - diagonal**2
     for a, s in enumerate(inside):
-        square = x[s, outside] ** 2
+        square = x[s] ** 2 * ~(known[s] & among)
         if total := square.sum():
             link = np.sqrt(total)
-            middle = (square * np.diag(x)[outside]).sum() / total
-            onward = np.sqrt((square * (norm[outside] - square)).sum() / total)
+            middle = (square * diagonal).sum() / total
+            onward = np.sqrt((square * (norm - square)).sum() / total)
             near, far = size + a, 2 * size + a
             matrix[a, near] = matrix[near, a] = link
             matrix[near, near] = matrix[far, far] = middle
@@ -219,28 +229,47 @@ def with_chains(x, inside):
     return matrix
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_a_row_is_that_of_its_neighbourhood_with_chains(seed):
-    """With the spectrum of "lanczos" X has a diagonal, which chains have to know of."""
+@pytest.mark.parametrize(("fanout", "keep"), [(256, 14), (3, 14), (4, 25), (6, 60)])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_row_is_that_of_its_neighbourhood_with_chains(seed, fanout, keep, monkeypatch):
+    """With a largest eigenvalue below 2 X has a diagonal, which chains have to know of; hubs are seen in part."""
+    monkeypatch.setattr(module, "FANOUT", fanout)
     rng = np.random.default_rng(seed)
     ends = rng.integers(0, 60, (2, 120))
-    x = shifted(Graph.from_edges(ends, 60, rng.uniform(0.5, 2.0, 120)), 1.7)
-    order = 6
-    table = build_truncated(x, order, candidates=14, keep=14, dtype=torch.float64)
+    weight = rng.choice([0.5, 1.0, 2.0], 120) if seed else rng.uniform(0.5, 2.0, 120)
+    x = shifted(Graph.from_edges(ends, 60, weight), 1.7)
+    order, full = 6, x.toarray()
+    table = build_truncated(x, order, candidates=keep, keep=keep, dtype=torch.float64)
     checked = 0
     for v in range(60):
         index, value = row(table, v)
-        if len(index) < 14:
+        if len(index) < min(keep, 40):
             continue
         checked += 1
-        matrix = with_chains(x, index)
+        matrix = with_chains(full, index, v, fanout)
         terms = [np.eye(len(matrix)), matrix]
         while len(terms) <= order:
             terms.append(2 * matrix @ terms[-1] - terms[-2])
         at = index.tolist().index(v)
-        np.testing.assert_allclose(value, np.stack([term[at, :14] for term in terms], axis=1), atol=1e-12)
-        assert not table.complete[v]
+        expected = np.stack([term[at, : len(index)] for term in terms], axis=1)
+        np.testing.assert_allclose(value, expected, atol=1e-12)
     assert checked > 40
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("candidates", [3, 6, 11])
+def test_the_nearest_neighbours_and_then_the_largest_values_are_chosen(seed, candidates):
+    rng = np.random.default_rng(seed)
+    ends = rng.integers(0, 40, (2, 50))
+    x = shifted(Graph.from_edges(ends, 40, rng.uniform(0.5, 2.0, 50)))
+    true, full = exact_rows(x, 4, np.arange(40)), np.abs(x.toarray())
+    table = build_truncated(x, 4, candidates, keep=40, dtype=torch.float64)
+    for v in range(40):
+        best = np.abs(true[1:, v]).max(axis=0)
+        near = [u for u in np.argsort(-full[v], kind="stable") if full[v, u] > 0 and u != v]
+        best[[v, *near[: candidates // 2]]] = np.inf
+        chosen = [u for u in np.argsort(-best, kind="stable")[:candidates] if best[u] > 0]
+        assert row(table, v)[0].tolist() == sorted(chosen), v
 
 
 @pytest.mark.parametrize(("leaves", "complete"), [(256, True), (257, False)])
