@@ -1,3 +1,6 @@
+from functools import partial
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -311,3 +314,26 @@ def test_records_are_sums_over_neighbours_however_many_are_taken_at_once():
     np.testing.assert_allclose(whole["onward"], (square * (square.sum(axis=1) - square)).sum(axis=1), atol=1e-15)
     for few in (1, 7, 30):
         np.testing.assert_array_equal(node_records(rows, few), whole)
+
+
+def uncompiled(kernel, record, *arrays):
+    """The kernel as Python has it, where a field of a record is no attribute."""
+    kernel([SimpleNamespace(**dict(zip(record.dtype.names, row, strict=True))) for row in record], *arrays)
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered in scalar multiply")  # of a hash
+@pytest.mark.parametrize("fanout", [1, 2, 256])
+def test_uncompiled_kernels_stay_inside_their_arrays_and_give_the_same(fanout, monkeypatch):
+    """Compiled code does not look where it writes; Python does."""
+    monkeypatch.setattr(module, "FANOUT", fanout)
+    rng = np.random.default_rng(2)
+    spokes = np.stack([np.repeat([0, 1], 23), np.tile(range(1, 24), 2)])
+    x = shifted(Graph.from_edges(np.concatenate([rng.integers(0, 24, (2, 40)), spokes], axis=1), 24), 1.7)
+    complete = shifted(Graph.from_edges(np.argwhere(np.triu(np.ones((9, 9)), 1)).T))
+    for matrix in (x, complete):
+        expected = build_truncated(matrix, 4, 6, keep=matrix.shape[0], dtype=torch.float64)
+        with monkeypatch.context() as patched:
+            patched.setattr(module, "compiled", lambda kernel, helpers: partial(uncompiled, kernel))
+            found = build_truncated(matrix, 4, 6, keep=matrix.shape[0], dtype=torch.float64)
+        assert torch.equal(found.index, expected.index)
+        torch.testing.assert_close(found.value, expected.value, atol=1e-13, rtol=0)
