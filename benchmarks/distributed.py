@@ -10,6 +10,8 @@ python benchmarks/distributed.py minibatch --batch-size 2048 --json minibatch.js
 from __future__ import annotations
 
 import argparse
+import contextlib
+import itertools
 import json
 import os
 import random
@@ -21,6 +23,8 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +35,12 @@ from asgat.bench.scale import SETTINGS, exponent
 # -- parity: ranks against one process --------------------------------------------------------------------------------
 
 
-def parity_config(name: str, epochs: int) -> Any:
+def parity_config(name: str, epochs: int, exact_bias: bool = True) -> Any:
     from asgat.nn.registry import make_config
     from asgat.recipe import load_config
 
-    plain = dict(epochs=epochs, patience=epochs, dropout=0.0, form="table", max_restarts=0)
+    plain: dict[str, Any] = dict(epochs=epochs, patience=epochs, dropout=0.0, form="table", max_restarts=0)
+    plain["exact_bias"] = exact_bias
     if name.isdecimal():
         return make_config("asgat-cheb", **{**SETTINGS, **plain})
     return load_config(name, "asgat-cheb", plain)
@@ -49,7 +54,9 @@ def parity_data(name: str) -> Any:
     return load_dataset(name)
 
 
-def parity_rank(rank: int, ranks: int, name: str, epochs: int, precision: str, port: int, file: str) -> None:
+def parity_rank(
+    rank: int, ranks: int, name: str, epochs: int, precision: str, exact_bias: bool, port: int, file: str
+) -> None:
     """One rank of a comparison; rank 0 writes what was found."""
     import torch
 
@@ -59,7 +66,7 @@ def parity_rank(rank: int, ranks: int, name: str, epochs: int, precision: str, p
 
     torch.set_num_threads(1)
     os.environ.update(RANK=str(rank), WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-    group, config = Group.join(), parity_config(name, epochs)
+    group, config = Group.join(), parity_config(name, epochs, exact_bias)
     with group.watched():
         source = InMemory(parity_data(name), config)
         result = run_distributed(source, "asgat-cheb", config, group, [0], dtype=getattr(torch, precision))
@@ -68,7 +75,8 @@ def parity_rank(rank: int, ranks: int, name: str, epochs: int, precision: str, p
     group.close()
 
 
-def parity(names: list[str], ranks: list[int], epochs: int, precision: str) -> dict[str, Any]:
+def parity(names: list[str], ranks: list[int], epochs: int, precision: str, biases: list[str]) -> dict[str, Any]:
+    """Losses of ranks against those of one process, and, for a measure, of one whose weights start 1e-7 aside."""
     import torch
     from torch import multiprocessing
 
@@ -78,24 +86,36 @@ def parity(names: list[str], ranks: list[int], epochs: int, precision: str) -> d
 
     rows = []
     dtype = getattr(torch, precision)
-    for name in names:
-        data, config = parity_data(name), parity_config(name, epochs)
+    spec = model_spec("asgat-cheb")
+    for name, bias in itertools.product(names, biases):
+        exact_bias = bias == "exact"
+        data, config = parity_data(name), parity_config(name, epochs, exact_bias)
         x, operator = make_inputs(data, "asgat-cheb", config, torch.device("cpu"))
         inputs = x.to(dtype=dtype), operator.to(dtype=dtype)
-        sizes = data.num_features, data.num_classes, data.num_nodes
-        spec = model_spec("asgat-cheb")
 
-        def build(spec: Any = spec, config: Any = config, sizes: Any = sizes) -> Any:
-            return spec.make(config, *sizes).to(dtype)
+        def build(aside: float, config: Any = config, data: Any = data) -> Any:
+            model = spec.make(config, data.num_features, data.num_classes, data.num_nodes).to(dtype)
+            draw = torch.Generator().manual_seed(1)
+            with torch.no_grad():
+                for weight in model.parameters():
+                    weight.mul_(1 + aside * torch.randn(weight.shape, dtype=dtype, generator=draw))
+            return model
 
-        outcome = train(build, inputs, torch.from_numpy(data.y), data.splits[0], config)
-        alone = np.array([[e.train_loss, e.val_loss] for e in outcome.history])
+        alone, moved = (
+            np.array([[e.train_loss, e.val_loss] for e in outcome.history])
+            for outcome in (
+                train(partial(build, aside), inputs, torch.from_numpy(data.y), data.splits[0], config)
+                for aside in (0.0, 1e-7)
+            )
+        )
         whole = operator.table.nbytes / 2**20
+        itself = float(np.abs(moved - alone).max())
+        print(f"{name}, {precision}, {bias} bias: one process moved by 1e-7 parts by {itself:.1e}", flush=True)
         del inputs, operator, x
         for count in ranks:
             with tempfile.TemporaryDirectory() as folder:
                 file = str(Path(folder) / "result.json")
-                arguments = count, name, epochs, precision, random.randint(20_000, 40_000), file
+                arguments = count, name, epochs, precision, exact_bias, random.randint(20_000, 40_000), file
                 spawn: Any = multiprocessing.spawn  # type: ignore[attr-defined]
                 spawn(parity_rank, arguments, nprocs=count)
                 result = json.loads(Path(file).read_text())
@@ -106,7 +126,9 @@ def parity(names: list[str], ranks: list[int], epochs: int, precision: str) -> d
                 "ranks": count,
                 "epochs": len(parts),
                 "precision": precision,
+                "bias": bias,
                 "largest_difference": float(np.abs(parts - alone).max()),
+                "one_process_moved_by_1e-7": itself,
                 "table_mb": whole,
                 "table_mb_per_rank": tables,
                 "largest_share_times_ranks": max(tables) / whole * count,
@@ -114,7 +136,7 @@ def parity(names: list[str], ranks: list[int], epochs: int, precision: str) -> d
             }
             rows.append(row)
             print(
-                f"{name}, {count} ranks, {precision}: losses of {len(parts)} epochs differ by at most "
+                f"{name}, {count} ranks, {precision}, {bias} bias: losses of {len(parts)} epochs differ by at most "
                 f"{row['largest_difference']:.1e}; largest table {row['largest_share_times_ranks']:.3f} × 1/ranks",
                 flush=True,
             )
@@ -187,18 +209,36 @@ def children(pid: int) -> list[int]:
     return direct + [grandchild for child in direct for grandchild in children(child)]
 
 
+def loopback_mb() -> float:
+    """What processes of this machine have sent each other through sockets since it was started."""
+    lines = Path("/proc/net/dev").read_text().splitlines()
+    return next(int(line.split(":")[1].split()[0]) for line in lines if line.strip().startswith("lo:")) / 2**20
+
+
+@contextlib.contextmanager
+def running(command: list[str], **options: Any) -> Iterator[subprocess.Popen[str]]:
+    """A process on one thread; whatever happens inside, it and what it started have ended after it."""
+    process = subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, text=True, **options)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.terminate()  # a launcher passes it on
+            process.wait()
+
+
 def timed(command: list[str]) -> dict[str, Any]:
-    """Runs a command; seconds, and the memory of it and its children."""
+    """Runs a command; seconds, the memory of it and its children, and what they sent each other."""
     found: dict[str, float] = {}
-    started = time.perf_counter()
-    process = subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"})
-    thread = threading.Thread(target=watch_memory, args=(process, found))
-    thread.start()
-    code = process.wait()
-    thread.join()
+    started, before = time.perf_counter(), loopback_mb()
+    with running(command) as process:
+        thread = threading.Thread(target=watch_memory, args=(process, found))
+        thread.start()
+        code = process.wait()
+        thread.join()
     if code:
         raise SystemExit(f"{' '.join(command)} ended with {code}")
-    return {"seconds": time.perf_counter() - started, **found}
+    return {"seconds": time.perf_counter() - started, "sent_mb": loopback_mb() - before, **found}
 
 
 def scale(sizes: list[int], degree: float, ranks: int, epochs: int, folder: Path, order: str) -> dict[str, Any]:
@@ -230,6 +270,8 @@ def scale(sizes: list[int], degree: float, ranks: int, epochs: int, folder: Path
                 "build_s": max(part["build_s"] for part in run["ranks"]),
                 "epoch_s": run["epoch_s"],
                 "train_mb": trained["anonymous_mb"],
+                "sent_mb": trained["sent_mb"],
+                "epochs": run["epochs"],
                 "peak_mb_per_rank": [part["peak_memory_mb"] for part in run["ranks"]],
                 "table_mb_per_rank": [part["table_mb"] for part in run["ranks"]],
                 "needed_rows": [part["needed_rows"] for part in run["ranks"]],
@@ -244,77 +286,103 @@ def scale(sizes: list[int], degree: float, ranks: int, epochs: int, folder: Path
 # -- lost ranks -------------------------------------------------------------------------------------------------------
 
 
-def kill(times: int, ranks: int, seed: int) -> dict[str, Any]:
-    """Kills a random rank at a random moment, then relaunches; the result must be that of an undisturbed run."""
+def kill(times: int, ranks: int, seed: int, after: list[int]) -> dict[str, Any]:
+    """Kills a random rank at a random moment, then relaunches; the result must be that of an undisturbed run.
+
+    Relaunched with as many ranks it is so to the last bit. With others dropout would draw other numbers: it is left
+    out, and losses are compared.
+    """
     draw = random.Random(seed)
-    launcher = launch(ranks)
     settings = ["form=table", "epochs=150", "patience=150", "max_restarts=0"]
+    if after != [ranks]:
+        settings += ["dropout=0", "filter_activation=none", "exact_bias=true"]
     options = [part for setting in settings for part in ("--set", setting)]
-    command = [*launcher, "train", "csbm", "--distributed", "--splits", "0", "--model", "asgat-cheb", *options]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    train = ["train", "csbm", "--distributed", "--splits", "0", "--model", "asgat-cheb", *options]
     rows: list[dict[str, Any]] = []
+
+    def launched(count: int, out: Path) -> str:
+        """What is printed by a run to the end."""
+        both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        with running([*launch(count), *train, "--out", str(out)], **both) as process:
+            text: str = process.communicate()[0]
+        if process.returncode:
+            raise SystemExit(text)
+        return text
+
     with tempfile.TemporaryDirectory() as folder:
-        whole_run = subprocess.run(
-            [*command, "--out", f"{folder}/whole"], env=environment, capture_output=True, text=True
-        )
-        if whole_run.returncode:
-            raise SystemExit(whole_run.stderr)
-        whole = json.loads(Path(f"{folder}/whole/result.json").read_text())["rows"][0]
+        undisturbed = Path(folder) / "whole"
+        launched(ranks, undisturbed)
+        whole, losses = json.loads((undisturbed / "result.json").read_text())["rows"][0], read_losses(undisturbed)
         number = 0
         while len(rows) < times:
             number += 1
             out = Path(folder) / str(number)
-            process = subprocess.Popen(
-                [*command, "--out", str(out)],
-                env=environment,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-            )
-            while len(children(process.pid)) < ranks or not (out / "config.toml").exists():
-                time.sleep(0.02)
-            time.sleep(draw.uniform(0.0, whole["seconds"] + whole["ranks"][0]["build_s"]))
-            alive = children(process.pid)
-            if (out / "result.json").exists() or process.poll() is not None or len(alive) < ranks:
-                process.communicate()  # too late: it had finished
-                continue
-            victim = draw.randrange(ranks)
-            os.kill(alive[victim], signal.SIGKILL)
-            killed = time.perf_counter()
-            text = process.communicate()[0]
-            seconds = time.perf_counter() - killed
+            both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+            with running([*launch(ranks), *train, "--out", str(out)], **both) as process:
+                while process.poll() is None and (
+                    len(children(process.pid)) < ranks or not (out / "config.toml").exists()
+                ):
+                    time.sleep(0.02)
+                time.sleep(draw.uniform(0.0, whole["seconds"] + whole["ranks"][0]["build_s"]))
+                alive = children(process.pid)
+                if (out / "result.json").exists() or process.poll() is not None or len(alive) < ranks:
+                    process.communicate()  # too late: it had finished
+                    continue
+                victim = draw.randrange(ranks)
+                os.kill(alive[victim], signal.SIGKILL)
+                killed = time.perf_counter()
+                text = process.communicate()[0]
+                seconds = time.perf_counter() - killed
             sentence = next((line for line in text.splitlines() if "another rank was lost" in line), "")
             if not sentence:
                 print(text, flush=True)
-            again = subprocess.run([*command, "--out", str(out)], env=environment, capture_output=True, text=True)
-            run = json.loads((out / "result.json").read_text())["rows"][0] if again.returncode == 0 else {}
+            count = after[len(rows) % len(after)]
+            again = launched(count, out)
+            run = json.loads((out / "result.json").read_text())["rows"][0]
             keys = ("epochs", "best_epoch", "val_loss", "val_score", "micro_f1", "macro_f1")
+            apart = [
+                abs(a - b) for pair in zip(read_losses(out), losses, strict=True) for a, b in zip(*pair, strict=True)
+            ]
             row = {
                 "number": number,
                 "killed_rank": victim,
                 "seconds_to_end": seconds,
                 "exit_code": process.returncode,
                 "sentence": sentence,
-                "resumed": "goes on after epoch" in again.stdout,
-                "same_result": bool(run) and all(run[key] == whole[key] for key in keys),
+                "left_running": sum(Path(f"/proc/{pid}").exists() for pid in alive),
+                "ranks_after": count,
+                "resumed": "goes on after epoch" in again,
+                "largest_loss_difference": max(apart),
+                "same_result": all(run[key] == whole[key] for key in keys),
             }
             rows.append(row)
             print(json.dumps(row), flush=True)
     return {"rows": rows, "undisturbed": whole}
 
 
+def read_losses(out: Path) -> list[tuple[float, float]]:
+    """Training and validation loss of every epoch of a finished run."""
+    lines = (out / "metrics.jsonl").read_text().splitlines()
+    return [(row["train_loss"], row["val_loss"]) for row in map(json.loads, lines)]
+
+
 # -- mini-batches -----------------------------------------------------------------------------------------------------
 
 
-def minibatch(dataset: str, batch_size: int, runs: int, epochs: int) -> dict[str, Any]:
-    """Full batches and mini-batches on the same runs, each in a process of its own, whose peak memory is told."""
+def minibatch(dataset: str, batch_size: int, runs: int, epochs: int, folder: Path) -> dict[str, Any]:
+    """Full batches and mini-batches on the same runs, each in a process of its own, whose peak memory is told.
+
+    What is finished stays in the folder, and the same command goes on from there.
+    """
     rows = []
     for size in ("none", str(batch_size)):
-        with tempfile.TemporaryDirectory() as folder:
-            program = [sys.executable, "-m", "asgat", "train", dataset, "--model", "asgat-cheb"]
-            settings = ["--set", f"batch_size={size}", "--set", f"epochs={epochs}", "--splits", f"0-{runs - 1}"]
-            subprocess.run([*program, *settings, "--out", f"{folder}/run"], check=True, stdout=subprocess.DEVNULL)
-            result = json.loads(Path(f"{folder}/run/result.json").read_text())
+        out = folder / f"{dataset}-{size}"
+        program = [sys.executable, "-m", "asgat", "train", dataset, "--model", "asgat-cheb"]
+        settings = ["--set", f"batch_size={size}", "--set", f"epochs={epochs}", "--splits", f"0-{runs - 1}"]
+        with running([*program, *settings, "--out", str(out)], stdout=subprocess.DEVNULL) as process:
+            if code := process.wait():
+                raise SystemExit(f"training ended with {code}")
+        result = json.loads((out / "result.json").read_text())
         rows.append(
             {"batch_size": size, **{k: result[k] for k in ("micro_f1", "epochs", "ms_per_epoch", "peak_memory_mb")}}
         )
@@ -336,6 +404,7 @@ def main() -> None:
     one.add_argument("--ranks", type=numbers, default=[2, 4])
     one.add_argument("--epochs", type=int, default=20)
     one.add_argument("--precision", choices=["float32", "float64"], default="float32")
+    one.add_argument("--bias", default="exact", help="of the filters: exact, sampled, or both with a comma")
     one = commands.add_parser("make")
     one.add_argument("nodes", type=int)
     one.add_argument("--degree", type=float, default=20.0)
@@ -351,24 +420,31 @@ def main() -> None:
     one.add_argument("--times", type=int, default=10)
     one.add_argument("--ranks", type=int, default=2)
     one.add_argument("--seed", type=int, default=0)
+    one.add_argument("--after", type=numbers, help="ranks to relaunch with, in turn; by default as many")
     one = commands.add_parser("minibatch")
     one.add_argument("--dataset", default="pubmed")
     one.add_argument("--batch-size", type=int, default=2048)
     one.add_argument("--runs", type=int, default=3)
     one.add_argument("--epochs", type=int, default=2000)
+    one.add_argument("--folder", type=Path, default=Path("runs/minibatch"))
     for one in commands.choices.values():
         one.add_argument("--json", type=Path)
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))  # so that what was started ends too
     if options.command == "make":
         make(options.nodes, options.degree, options.out)
         return
     result = {
-        "parity": lambda: parity(options.datasets.split(","), options.ranks, options.epochs, options.precision),
+        "parity": lambda: parity(
+            options.datasets.split(","), options.ranks, options.epochs, options.precision, options.bias.split(",")
+        ),
         "scale": lambda: scale(
             options.nodes, options.degree, options.ranks, options.epochs, options.folder, options.order
         ),
-        "kill": lambda: kill(options.times, options.ranks, options.seed),
-        "minibatch": lambda: minibatch(options.dataset, options.batch_size, options.runs, options.epochs),
+        "kill": lambda: kill(options.times, options.ranks, options.seed, options.after or [options.ranks]),
+        "minibatch": lambda: minibatch(
+            options.dataset, options.batch_size, options.runs, options.epochs, options.folder
+        ),
     }[options.command]()
     result["peak_of_this_process_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
     if options.json:
