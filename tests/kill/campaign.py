@@ -247,11 +247,12 @@ def attack(name: str, kills: int, seed: int, place: Path, most: int = 4, warm: b
         problem.setup(folder)
         before = {path.name for path in folder.iterdir()}
         tally.rounds += 1
-        for _ in range(min(most, kills - tally.kills)):
-            process = start(problem.command, folder)
+        for again in range(min(most, kills - tally.kills)):
+            process, began = start(problem.command, folder), time.monotonic()
             process.join(rng.uniform(0.0, seconds))
-            if not process.is_alive():
-                break  # it was quicker
+            if not process.is_alive():  # it was quicker; from the beginning it will be so the next time
+                seconds = seconds if again else min(seconds, time.monotonic() - began)
+                break
             os.kill(process.pid, signal.SIGKILL)
             process.join()
             ended = process.exitcode

@@ -150,7 +150,7 @@ def read_log(path: Path) -> dict[str, dict[str, Any]]:
 def write_log(path: Path, keys: list[str], row: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Adds a line to what is there by now; lines of a mutant no longer in the sample go."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(path.with_suffix(".lock")):
+    with FileLock(Path(tempfile.gettempdir()) / f"{path.name}.lock"):
         log = read_log(path) | {row["key"]: row}
         text = "".join(json.dumps(log[key]) + "\n" for key in keys if key in log)
         path.with_suffix(".part").write_text(text, encoding="utf-8")

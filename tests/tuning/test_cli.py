@@ -94,6 +94,9 @@ def test_bad_input_is_a_sentence(arguments, words, tmp_path):
 
 def test_a_recipe_that_is_none_is_told(tmp_path):
     path = tmp_path / "r.toml"
+    with pytest.raises(AsgatError, match=r"r.toml cannot be read: No such file"):
+        invoke("train", "karate", "--recipe", str(path), "--out", str(tmp_path / "run"))
+    path.write_text("[gcn\n")
     with pytest.raises(AsgatError, match=r"r.toml cannot be read as a recipe"):
         invoke("train", "karate", "--recipe", str(path), "--out", str(tmp_path / "run"))
     path.write_text("[gcn]\nheads = 3\n")
