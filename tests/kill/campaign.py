@@ -74,10 +74,13 @@ def work(command: str, folder: str, largest: int | None = None) -> None:
         folder: where.
         largest: bytes after which no file can be written any more, as on a full disk.
     """
+    import torch
+
     from asgat import cli
     from asgat.training import unfinished
 
     os.chdir(folder)
+    torch.set_num_threads(1)  # several threads wait for each other where a machine is busy
     unfinished.EVERY = 0.0
     log = os.open("log.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 1)
