@@ -9,7 +9,7 @@ def test_heat(carry_out):
     rooted = result["rows"][list(ROWS).index("heat + root")]
     scale = config_of("karate", "asgat-heat").to_dict()["heat_scale"]
     assert rooted["model"] == "asgat-plus"
-    assert rooted["settings"] == {"filter": "heat", "root": True, "heat_scale": scale}
+    assert rooted["settings"] == {"filter": "heat", "root": True, "propagate": False, "heat_scale": scale}
     exact = result["rows"][0]
     assert exact["settings"] == {"operator": "exact"}
     assert all(len(row["per_run"]) == 2 for row in result["rows"])
