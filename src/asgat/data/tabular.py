@@ -13,7 +13,7 @@ from asgat.data.graphml import read_graphml
 from asgat.data.own_graph import OwnGraph
 from asgat.data.table import Table, check_signature, read_edge_arrays, read_table
 from asgat.data.user_file import read_user_file
-from asgat.errors import AsgatError
+from asgat.errors import AsgatError, brief
 
 ENDS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("node1", "node2"), ("id1", "id2"))
 IDS = ("id", "node", "node_id", "ID", "Id", "name")
@@ -172,7 +172,7 @@ def _guess_ends(edges: Table, source: str | None, target: str | None, notes: lis
             return names[0], names[1]
     raise AsgatError(
         f"Which columns of {edges.source} are the ends of an edge? Name them with --source and --target; "
-        f"it has {', '.join(list(edges.columns)[:20])}."
+        f"it has {brief(', '.join(list(edges.columns)[:20]))}."
     )
 
 
