@@ -193,6 +193,8 @@ def load_model(path: Path | str) -> tuple[nn.Module, str, TrainConfig]:
         config = make_config(name, **metadata["config"])
         sizes = metadata["in_channels"], metadata["out_channels"], metadata.get("num_nodes", 0)
         weights = load_file(str(file))
+        if config.layers > len(weights):  # so many that even their outline would take minutes
+            raise ValueError(f"it asks for {config.layers:,} layers, and holds {len(weights)} weights")
         with torch.device("meta"):  # sizes without memory: what they ask for must be what the file holds
             outline = model_spec(name).make(config, *sizes).state_dict()
         if {key: value.shape for key, value in outline.items()} != {key: value.shape for key, value in weights.items()}:
