@@ -183,7 +183,7 @@ def test_a_run_on_a_data_set_is_no_fitted_graph(tmp_path):
 def test_the_run_directory_is_that_of_every_run(fitted, tmp_path):
     fitted.save_pretrained(tmp_path)
     names = {path.name for path in tmp_path.iterdir()}
-    plain = {"config.toml", "metrics.jsonl", "result.json", "model.safetensors"}
+    plain = {".lock", "config.toml", "metrics.jsonl", "result.json", "model.safetensors"}
     assert names == plain | {"graph.npz", "encoder.json", "health.json"}
     result = RunDirectory(tmp_path).read_result()
     assert result["micro_f1"]["mean"] == pytest.approx(fitted.score())

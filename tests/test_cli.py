@@ -367,6 +367,7 @@ def test_train_prints_a_table_and_writes_its_files_and_goes_on(asgat, place):
     code, output, _ = asgat(*train, "--out", "[a] run", "--json", "first.json")
     assert code == 0
     assert sorted(path.name for path in (place / "[a] run").iterdir()) == [
+        ".lock",
         "config.toml",
         "filters.png",
         "metrics.jsonl",

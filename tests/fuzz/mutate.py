@@ -224,7 +224,7 @@ def spoil_npz(content: bytes, rng: random.Random) -> bytes:
     method = zipfile.ZIP_DEFLATED if rng.random() < 0.95 else rng.choice((zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA))
     with zipfile.ZipFile(stream, "w", method) as archive:
         for key, value in members.items():
-            archive.writestr(key, value)
+            archive.writestr(zipfile.ZipInfo(key), value, method)  # without the time of day
     return stream.getvalue()
 
 

@@ -290,7 +290,7 @@ def test_everything_is_readable_without_the_package(tmp_path):
     dataset, config = tiny_dataset(), quick(epochs=3)
     result = run(dataset, "mlp", config, [0, 1], seed=5, out=tmp_path)
     assert sorted(p.name for p in tmp_path.iterdir()) == [
-        "config.toml", "metrics.jsonl", "model.safetensors", "result.json",
+        ".lock", "config.toml", "metrics.jsonl", "model.safetensors", "result.json",
     ]  # fmt: skip
     written = tomllib.loads((tmp_path / "config.toml").read_text())
     assert written == {k: result[k] for k in ("dataset", "model", "protocol", "seed", "runs", "config")}

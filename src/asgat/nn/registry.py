@@ -256,7 +256,7 @@ MODELS: dict[str, ModelSpec] = {
         {"operator": "chebyshev", "filter": "mlp", **PAPER},
     ),
     "asgat-exact": _asgat(
-        "the paper's model, scores by eigen-decomposition",
+        "the paper's model, scores by eigenvectors",
         {"operator": "exact", "filter": "mlp", **PAPER},
         cost="O(N·F·H + m·(N³ + N·k·H))",
     ),

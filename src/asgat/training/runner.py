@@ -106,8 +106,9 @@ def run(
     Raises:
         LockedError: another process writes the run directory.
     """
+    model_spec(model)  # what is refused is so before anything is written
     for i in runs:
-        run_split(dataset, i)  # refused before anything is written
+        run_split(dataset, i)
     with ExitStack() as held:
         if out is not None:
             held.enter_context(locked(out, wait=waiting is not None, waiting=waiting))
