@@ -7,6 +7,7 @@ from asgat.errors import AsgatError
 from asgat.nn.registry import make_config
 from asgat.spectral import TableOperator
 from asgat.training.batched import check_configs, run_batched, runs_at_once, train_batched
+from asgat.training.batched import together as runs_together
 from asgat.training.batched_step import Job
 from asgat.training.runner import run
 from asgat.training.trainer import DivergedError, RunResult, train
@@ -161,6 +162,43 @@ def test_results_are_those_of_run(model):
             assert row.keys() == single.keys()
             assert row["val_loss"] == pytest.approx(single["val_loss"], rel=1e-3)
             assert row["run"] == single["run"]
+
+
+def figures(result):
+    own = ("seconds", "peak_memory_mb")
+    return [{name: value for name, value in row.items() if name not in own} for row in result["rows"]]
+
+
+def test_a_directory_of_runs_trained_together_goes_on_with_the_same_numbers(tmp_path):
+    dataset, config = small_dataset(splits=4), settings("asgat-cheb", epochs=12, dropout=0.3)
+    whole = run(dataset, "asgat-cheb", config, range(4), together=runs_together)
+    alone = run(dataset, "asgat-cheb", config, range(4))
+    for row, single in zip(whole["rows"], alone["rows"], strict=True):
+        assert (row["run"], row["seed"]) == (single["run"], single["seed"])
+        assert row["val_loss"] == pytest.approx(single["val_loss"], rel=1e-3)
+
+    handed = []
+
+    def stop(i, state, inputs):
+        if len(handed) == 2:
+            raise KeyboardInterrupt
+        handed.append(i)
+
+    def train_it(finished):
+        return run(dataset, "asgat-cheb", config, range(4), out=tmp_path, finished=finished, together=runs_together)
+
+    with pytest.raises(KeyboardInterrupt):
+        train_it(stop)
+    anew = []
+    assert figures(train_it(lambda i, state, inputs: anew.append(i))) == figures(whole)
+    assert sorted(handed + anew) == [0, 1, 2, 3]
+    assert len(anew) == 2
+
+
+def test_a_run_that_diverges_ends_those_trained_with_it():
+    config = settings("asgat-cheb", epochs=4, lr=1e200)
+    with pytest.raises(DivergedError, match="diverged"):
+        run(small_dataset(), "asgat-cheb", config, range(2), together=runs_together)
 
 
 def test_the_same_configuration_twice():

@@ -7,6 +7,7 @@ import json
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from asgat.experiments.study import QUICK_SETTINGS, RUNS, Study
 from asgat.lock import LOCK_FILE, locked
 from asgat.nn.registry import model_spec
 from asgat.recipe import FOUND, load_config, read_recipe
+from asgat.training.batched import together
 from asgat.training.checkpoint import OtherSettingsError, to_json, write_atomic
 from asgat.training.runner import make_inputs, run
 
@@ -95,7 +97,8 @@ def train(study: Study, dataset: str, model: str, seed: int, **changes: Any) -> 
     """A model trained on all runs of a data set, or what an earlier call made of it.
 
     Run i has seed ``seed`` on split i; where there is one split, run i has seed ``10 * seed + i``, so that no two of
-    the trainings that are averaged are the same.
+    the trainings that are averaged are the same. On CUDA the runs are trained together, unless bit-identical numbers
+    are asked for.
 
     Args:
         study: where and how.
@@ -135,6 +138,10 @@ def train(study: Study, dataset: str, model: str, seed: int, **changes: Any) -> 
         if weights:
             write_atomic(folder / "weights" / f"{i}.safetensors", save(state))
 
+    def finished_runs(done: int, runs: int) -> None:
+        study.say(f"{what}: {done} of {runs} runs")
+
+    at_once = study.device.type == "cuda" and not torch.are_deterministic_algorithms_enabled()
     result = run(
         data,
         model,
@@ -147,6 +154,7 @@ def train(study: Study, dataset: str, model: str, seed: int, **changes: Any) -> 
         building=lambda done, rows: study.say(f"{what}: {done:,} of {rows:,} rows of the table"),
         finished=keep,
         waiting=waiting,
+        together=partial(together, progress=finished_runs) if at_once else None,
     )
     return Trained(folder, data, model, config, result)
 

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from asgat.config import ASGATConfig, TrainConfig
-from asgat.data.dataset import Dataset
+from asgat.data.dataset import Dataset, Split
 from asgat.errors import AsgatError
 from asgat.memory import keep_freed_memory
 from asgat.nn.asgat import ASGAT
-from asgat.nn.registry import model_spec
+from asgat.nn.registry import ModelSpec, model_spec
 from asgat.nn.stacked_asgat import StackedASGAT
 from asgat.spectral import SpectralOperator
 from asgat.spectral.arma import RationalForm
@@ -99,6 +99,33 @@ def run_batched(
         summarise({**settings, "config": config.to_dict()}, dataset, own)
         for config, own in zip(configs, rows, strict=True)
     ]
+
+
+def together(
+    dataset: Dataset,
+    spec: ModelSpec,
+    config: TrainConfig,
+    inputs: tuple[Any, ...],
+    y: Tensor,
+    splits: dict[int, Split],
+    seeds: dict[int, int],
+    progress: Progress | None = None,
+) -> Iterator[tuple[int, RunResult]]:
+    """The runs of one configuration and what they came to, for :func:`asgat.training.runner.run`.
+
+    Raises:
+        DivergedError: a run diverged at every attempt.
+    """
+    jobs = [Job(splits[i], seeds[i], config) for i in splits]
+
+    def build(own: TrainConfig) -> nn.Module:
+        return spec.make(own, dataset.num_features, dataset.num_classes, dataset.num_nodes)
+
+    at_once = runs_at_once(dataset, config, y.device)
+    for place, outcome in iter_batched(build, inputs, y, jobs, dataset.metric, at_once, progress):
+        if isinstance(outcome, DivergedError):
+            raise outcome
+        yield list(splits)[place], outcome
 
 
 def train_batched(

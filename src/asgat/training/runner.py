@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import platform
 import resource
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
@@ -27,10 +27,11 @@ from asgat.spectral import TableOperator
 from asgat.spectral.arma import RationalForm
 from asgat.spectral.candidates import Progress
 from asgat.training.checkpoint import RunDirectory
-from asgat.training.trainer import Epoch, evaluate, train
+from asgat.training.trainer import Epoch, RunResult, evaluate, train
 from asgat.training.unfinished import Keeper
 
 RunProgress = Callable[[int, Epoch], None]
+Together = Callable[..., Iterator[tuple[int, RunResult]]]
 Finished = Callable[[int, dict[str, torch.Tensor], tuple[Any, ...]], None]
 
 
@@ -83,6 +84,7 @@ def run(
     building: Progress | None = None,
     finished: Finished | None = None,
     waiting: Callable[[], None] | None = None,
+    together: Together | None = None,
 ) -> dict[str, Any]:
     """Trains a model on the given runs of a data set and returns the result as in ``result.json``.
 
@@ -102,6 +104,7 @@ def run(
         finished: called with a run, its weights and the model's inputs, before the run counts as done: a run that
             counts has been handed over.
         waiting: called before waiting for another process that writes the run directory; without it, that is refused.
+        together: trains all runs as one, :func:`~asgat.training.batched.together`; else one after the other.
 
     Raises:
         LockedError: another process writes the run directory.
@@ -112,7 +115,7 @@ def run(
     with ExitStack() as held:
         if out is not None:
             held.enter_context(locked(out, wait=waiting is not None, waiting=waiting))
-        return _run(dataset, model, config, runs, seed, device, out, fresh, progress, building, finished)
+        return _run(dataset, model, config, runs, seed, device, out, fresh, progress, building, finished, together)
 
 
 def _run(
@@ -127,10 +130,10 @@ def _run(
     progress: RunProgress | None,
     building: Progress | None,
     finished: Finished | None,
+    together: Together | None,
 ) -> dict[str, Any]:
     device = torch.device(device)
     spec = model_spec(model)
-    several = len(dataset.splits) > 1
     splits = {i: run_split(dataset, i) for i in runs}
     settings = {
         "dataset": dataset.name,
@@ -153,23 +156,17 @@ def _run(
     keep_freed_memory()  # from here on: what building a table took is given back
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
-    for i in missing:
-        split = splits[i]
-        keeper = Keeper(out, i, resumable=resumable(inputs)) if out is not None else None
-        with keeper or nullcontext():
-            outcome = train(
-                lambda: spec.make(config, dataset.num_features, dataset.num_classes, dataset.num_nodes),
-                inputs,
-                y,
-                split,
-                config,
-                seed if several else seed + i,
-                dataset.metric,
-                partial(progress, i) if progress else None,
-                keeper,
-            )
+    seeds = {i: seed if len(dataset.splits) > 1 else seed + i for i in runs}
+    outcomes: Iterator[tuple[int, RunResult]]
+    if together:
+        outcomes = together(dataset, spec, config, inputs, y, splits, seeds)
+    else:
+        outcomes = _one_by_one(dataset, spec, config, inputs, y, splits, seeds, missing, out, progress)
+    for i, outcome in outcomes:
+        if i not in missing:  # all of them are trained together again, so that the rest come out the same
+            continue
         row = {"run": i, **{k: v for k, v in vars(outcome).items() if k not in ("history", "state")}}
-        row.update(certified_figures(spec, config, dataset, inputs, y, split, outcome.state))
+        row.update(certified_figures(spec, config, dataset, inputs, y, splits[i], outcome.state))
         row["fallback"] = fallback_figures(inputs)
         row["peak_memory_mb"] = peak_memory_mb(device)
         if finished:
@@ -184,9 +181,39 @@ def _run(
         result = summarise(settings, dataset, done)
         if directory:
             directory.write_result(result)
+    return result
+
+
+def _one_by_one(
+    dataset: Dataset,
+    spec: ModelSpec,
+    config: TrainConfig,
+    inputs: tuple[Any, ...],
+    y: torch.Tensor,
+    splits: dict[int, Split],
+    seeds: dict[int, int],
+    missing: Sequence[int],
+    out: Path | str | None,
+    progress: RunProgress | None,
+) -> Iterator[tuple[int, RunResult]]:
+    """Runs and what they came to; what is kept of an unfinished one goes when the next is asked for."""
+    for i in missing:
+        keeper = Keeper(out, i, resumable=resumable(inputs)) if out is not None else None
+        with keeper or nullcontext():
+            outcome = train(
+                lambda: spec.make(config, dataset.num_features, dataset.num_classes, dataset.num_nodes),
+                inputs,
+                y,
+                splits[i],
+                config,
+                seeds[i],
+                dataset.metric,
+                partial(progress, i) if progress else None,
+                keeper,
+            )
+        yield i, outcome
         if keeper:
             keeper.remove()
-    return result
 
 
 def resumable(inputs: Sequence[Any]) -> bool:

@@ -47,6 +47,7 @@ PLUS: Space = {
     "adjacency": (False, True),
     "propagate": (False, True),
     "alpha": Between(0.05, 1.0),
+    "balanced": (False, True),
 }
 HEAT: Space = {"heat_scale": Between(0.5, 10.0, log=True)}
 BASELINE: Space = {
