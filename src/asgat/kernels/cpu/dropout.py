@@ -16,9 +16,9 @@ Array = np.ndarray[Any, Any]
 
 def dropout(x: Tensor, p: float, seed: int) -> Tensor:
     out = torch.empty(x.shape, dtype=x.dtype)
-    scale = view(torch.tensor(1.0 / (1.0 - p), dtype=x.dtype))[()]
-    low, high = np.uint32(seed & 0xFFFFFFFF), np.uint32(seed >> 32)
-    arguments = view(x).reshape(-1), out.view(-1).numpy(), scale, np.uint32(min(p * 2.0**32, 2.0**32 - 1)), low, high
+    filled = out.view(-1).numpy()
+    scale, limit = filled.dtype.type(1.0 / (1.0 - p)), np.uint32(min(p * 2.0**32, 2.0**32 - 1))
+    arguments = view(x).reshape(-1), filled, scale, limit, np.uint32(seed & 0xFFFFFFFF), np.uint32(seed >> 32)
     threads = num_threads(8 * x.numel())
     if threads == 1:
         _drop(*arguments, 0, x.numel())
@@ -57,10 +57,17 @@ def _mix(word: Any) -> Any:
 @compiled(FUSED)
 def _drop(x: Array, out: Array, scale: Any, limit: Any, low: Any, high: Any, start: int, stop: int) -> None:
     zero = out.dtype.type(0)
-    for i in range(start, stop):
-        # Twice, so that no two seeds give shifted or permuted masks; beyond 2^32 entries the second half differs.
-        word = _mix(np.uint32(_mix(np.uint32(np.uint32(i) ^ low)) + high + np.uint32(i >> 32)))
-        out[i] = x[i] * scale if word >= limit else zero
+    begin = start
+    while begin < stop:  # once for every 2^32 entries, so that the loop within is one of 32-bit numbers, in vectors
+        upper = begin >> 32
+        end = min(stop, (upper + 1) << 32)
+        first, second = np.uint32(begin), np.uint32(high + np.uint32(upper))
+        source, target = x[begin:end], out[begin:end]
+        for i in range(end - begin):
+            # Twice, so that no two seeds give shifted or permuted masks; beyond 2^32 entries the second half differs.
+            word = _mix(np.uint32(_mix(np.uint32(np.uint32(first + np.uint32(i)) ^ low)) + second))
+            target[i] = source[i] * scale if word >= limit else zero
+        begin = end
 
 
 @compiled(FUSED, parallel=True)

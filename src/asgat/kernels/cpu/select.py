@@ -92,9 +92,10 @@ def _transpose(stored: Array, begin: int, size: int, values: Array) -> None:
     """Entries become columns, a few at a time: that is twice as fast as one by one."""
     orders, i = values.shape[0], 0
     while i + TILE <= size:
+        source, target = stored[begin + i : begin + i + TILE], values[:, i : i + TILE]  # indices that count from 0
         for p in range(orders):
             for j in range(TILE):
-                values[p, i + j] = stored[begin + i + j, p]
+                target[p, j] = source[j, p]
         i += TILE
     while i < size:
         for p in range(orders):
@@ -136,9 +137,10 @@ def _clean(score: Array, size: int) -> int:
 
 
 @compiled(NO_NAN)
-def _largest(score: Array, begin: int, size: int) -> Any:
-    largest = score[begin]
-    for i in range(begin + 1, begin + size):
+def _largest(score: Array) -> Any:
+    """Of a slice: a loop from 0 runs in vectors, one that begins elsewhere might count from the end and does not."""
+    largest = score[0]
+    for i in range(score.shape[0]):
         largest = score[i] if score[i] > largest else largest
     return largest
 
@@ -150,10 +152,10 @@ def _merge(score: Array, groups: int, begin: int, best_position: Array, best: Ar
     spends its time on. Only a larger score displaces one, so ties keep the lower position."""
     k = best.shape[0]
     for group in range(groups):
-        top[group] = _largest(score, group * GROUP, GROUP)
+        top[group] = _largest(score[group * GROUP : (group + 1) * GROUP])
     place = 0
     while place < k:
-        new = _largest(top, 0, groups)
+        new = _largest(top[:groups])
         if new <= best[k - 1]:
             return
         group = 0
@@ -172,7 +174,7 @@ def _merge(score: Array, groups: int, begin: int, best_position: Array, best: Ar
         best_position[place] = begin + i
         place += 1
         score[i] = -np.inf
-        top[group] = _largest(score, group * GROUP, GROUP)
+        top[group] = _largest(score[group * GROUP : (group + 1) * GROUP])
 
 
 @compiled(NO_NAN)
@@ -206,7 +208,7 @@ def _refine(score: Array, groups: int, begin: int, hint: Array, best_position: A
             _insert(new, hint[j], count, best_position, best)
             count += 1
     for group in range(groups):
-        largest = _largest(score, group * GROUP, GROUP)
+        largest = _largest(score[group * GROUP : (group + 1) * GROUP])
         if largest == -np.inf or (count == k and largest < best[k - 1]):
             continue
         for i in range(group * GROUP, (group + 1) * GROUP):
