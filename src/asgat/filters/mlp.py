@@ -74,8 +74,9 @@ class MLPFilter(SpectralFilter):
 
     def _hidden(self, frequency: Tensor) -> Tensor:
         hidden = frequency.unsqueeze(-1) - 1.0
-        for layer in self.layers[:-1]:
-            hidden = torch.relu(layer(hidden))
+        *layers, _ = cast(Iterable[nn.Linear], self.layers)  # a slice would make modules anew, in every epoch
+        for layer in layers:
+            hidden = torch.relu(F.linear(hidden, layer.weight, layer.bias))
         return hidden
 
     def _linear_response(self, frequency: Tensor) -> Tensor:
