@@ -1,3 +1,4 @@
+from asgat.config import OPTIONS
 from asgat.experiments import paper
 from asgat.experiments.heat import EXPERIMENT, PRINTED, ROWS
 from asgat.experiments.training import config_of
@@ -9,7 +10,7 @@ def test_heat(carry_out):
     rooted = result["rows"][list(ROWS).index("heat + root")]
     scale = config_of("karate", "asgat-heat").to_dict()["heat_scale"]
     assert rooted["model"] == "asgat-plus"
-    assert rooted["settings"] == {"filter": "heat", "root": True, "propagate": False, "heat_scale": scale}
+    assert rooted["settings"] == {"filter": "heat", **dict.fromkeys(OPTIONS, False), "root": True, "heat_scale": scale}
     exact = result["rows"][0]
     assert exact["settings"] == {"operator": "exact"}
     assert all(len(row["per_run"]) == 2 for row in result["rows"])

@@ -8,6 +8,7 @@ import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
+from asgat.config import OPTIONS
 from asgat.experiments import paper, scores
 from asgat.experiments.experiment import Experiment, Result
 from asgat.experiments.figure import COLOURS, PAPER, new, plain, title
@@ -18,7 +19,7 @@ from asgat.experiments.training import config_of
 DATASETS = ["cora", "citeseer", "chameleon", "wisconsin", "cornell", "texas"]
 QUICK = ["cora", "texas"]
 CLAIM = "comparable to the learned filter on homophilic graphs, far below it on heterophilic ones"
-ROOT = {"root": True, "propagate": False}  # of the options this one alone: propagation is a filter of its own
+ROOT = {**dict.fromkeys(OPTIONS, False), "root": True}  # of the options this one alone
 # name → model and settings; the scale of a heat kernel with a root term is that of the one without.
 ROWS: dict[str, tuple[str, dict[str, Any]]] = {
     "heat, exact": ("asgat-heat", {"operator": "exact"}),
