@@ -52,22 +52,7 @@ class Graph:
         self_loops: SelfLoops = "keep",
     ) -> Graph:
         """From endpoints ``edge_index`` of shape [2, E] and optional weights [E]; arrays, lists or tensors."""
-        ends = _to_numpy(edge_index)
-        if ends.ndim != 2 or ends.shape[0] != 2:
-            raise AsgatError(f"edge_index must have shape [2, E], not {list(ends.shape)}; transpose a list of pairs.")
-        if ends.size and not np.issubdtype(ends.dtype, np.integer):
-            raise AsgatError(f"edge_index must hold integers, not {ends.dtype}.")
-        ends = ends.astype(np.int64)
-        if num_nodes is None:
-            num_nodes = int(ends.max()) + 1 if ends.size else 0
-        if num_nodes < 0:
-            raise AsgatError(f"num_nodes must not be negative, but is {num_nodes}.")
-        outside = ends[(ends < 0) | (ends >= num_nodes)]
-        if outside.size:
-            raise AsgatError(
-                f"edge_index names node {outside[0]}, but the graph has nodes 0 to {num_nodes - 1}; "
-                "correct the edge list or pass a larger num_nodes."
-            )
+        ends, num_nodes = pairs(edge_index, num_nodes)
         weight = np.ones(ends.shape[1]) if edge_weight is None else _to_numpy(edge_weight).astype(np.float64)
         if weight.shape != (ends.shape[1],):
             raise AsgatError(
@@ -198,6 +183,27 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"Graph(num_nodes={self.num_nodes}, num_entries={self.num_entries})"
+
+
+def pairs(edge_index: Any, num_nodes: int | None) -> tuple[npt.NDArray[np.int64], int]:
+    """Endpoints [2, E] and the number of nodes, the largest named and one by default; refused where they do not fit."""
+    ends = _to_numpy(edge_index)
+    if ends.ndim != 2 or ends.shape[0] != 2:
+        raise AsgatError(f"edge_index must have shape [2, E], not {list(ends.shape)}; transpose a list of pairs.")
+    if ends.size and not np.issubdtype(ends.dtype, np.integer):
+        raise AsgatError(f"edge_index must hold integers, not {ends.dtype}.")
+    ends = ends.astype(np.int64)
+    if num_nodes is None:
+        num_nodes = int(ends.max()) + 1 if ends.size else 0
+    if num_nodes < 0:
+        raise AsgatError(f"num_nodes must not be negative, but is {num_nodes}.")
+    outside = ends[(ends < 0) | (ends >= num_nodes)]
+    if outside.size:
+        raise AsgatError(
+            f"edge_index names node {outside[0]}, but the graph has nodes 0 to {num_nodes - 1}; "
+            "correct the edge list or pass a larger num_nodes."
+        )
+    return ends, num_nodes
 
 
 def _to_numpy(values: Any) -> npt.NDArray[Any]:

@@ -7,7 +7,7 @@ from asgat.errors import AsgatError
 from asgat.homophily import beta
 
 PAPER = ["cora", "citeseer", "pubmed", "texas", "cornell", "wisconsin", "chameleon", "squirrel"]
-FILES = [*PAPER, "chameleon-filtered", "minesweeper", "cornell-true"]
+FILES = [*PAPER, "chameleon-out", "squirrel-out", "chameleon-filtered", "minesweeper", "cornell-true"]
 NAMES = [*FILES, "csbm", "digits", "karate"]
 PUBLISHED = {  # nodes, entries, self-loops and β as the data files' own description gives them
     "texas": (183, 574, 16, 0.057),

@@ -177,7 +177,7 @@ def test_a_directory_of_runs_trained_together_goes_on_with_the_same_numbers(tmp_
         assert (row["run"], row["seed"]) == (single["run"], single["seed"])
         assert row["val_loss"] == pytest.approx(single["val_loss"], rel=1e-3)
 
-    handed = []
+    handed: list[int] = []
 
     def stop(i, state, inputs):
         if len(handed) == 2:
@@ -189,7 +189,7 @@ def test_a_directory_of_runs_trained_together_goes_on_with_the_same_numbers(tmp_
 
     with pytest.raises(KeyboardInterrupt):
         train_it(stop)
-    anew = []
+    anew: list[int] = []
     assert figures(train_it(lambda i, state, inputs: anew.append(i))) == figures(whole)
     assert sorted(handed + anew) == [0, 1, 2, 3]
     assert len(anew) == 2

@@ -1,7 +1,8 @@
 """Graphs as the heterophilous-graphs collection publishes them (Platonov et al., 2023).
 
 One npz archive each: features, labels, edges and ten splits as masks. Chameleon and Squirrel are the directed
-graphs the paper counts, symmetrised here; their masks are the Geom-GCN splits.
+graphs the paper counts, symmetrised here or, as Chameleon-out and Squirrel-out, coupled by direction; their masks are
+the Geom-GCN splits.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from asgat.coupling import coupling_graph
 from asgat.data.dataset import Dataset
 from asgat.data.download import RawFile
 from asgat.data.geom_gcn import count_classes
@@ -20,10 +22,13 @@ from asgat.graph import Graph
 _ARCHIVES = {
     "chameleon": "chameleon_directed",
     "squirrel": "squirrel_directed",
+    "chameleon-out": "chameleon_directed",
+    "squirrel-out": "squirrel_directed",
     "chameleon-filtered": "chameleon_filtered",
     "minesweeper": "minesweeper",
     "cornell-true": "cornell",
 }
+_COUPLED = ("chameleon-out", "squirrel-out")  # pages joined by the pages they point to
 MAX_SPLITS = 100
 _MASKS = ("train_masks", "val_masks", "test_masks")
 
@@ -50,5 +55,5 @@ def load_heterophilous(name: str, protocol: str, files: Mapping[str, RawFile]) -
     with raw.guard():
         y = y.astype(np.int64)
         splits = tuple(split_from_masks(a, b, c, y) for a, b, c in zip(*masks, strict=True))
-        graph = Graph.from_edges(edges.T, len(y))
+        graph = (coupling_graph if name in _COUPLED else Graph.from_edges)(edges.T, len(y))
         return Dataset(name, graph, x, y, splits, count_classes(raw, y), protocol=protocol)

@@ -67,6 +67,20 @@ _ENTRIES = (
     _heterophilous("chameleon", "Wikipedia pages on chameleons", "geom-gcn", Statistics(2277, 62792, 2325, 5, 0.247)),
     _heterophilous("squirrel", "Wikipedia pages on squirrels", "geom-gcn", Statistics(5201, 396846, 2089, 5, 0.217)),
     _heterophilous(
+        "chameleon-out",
+        "Chameleon, pages joined by the pages they link to",
+        "geom-gcn",
+        Statistics(2277, 1228727, 2325, 5, 0.259),
+        note="The direction of links, which chameleon leaves out; see asgat.coupling.",
+    ),
+    _heterophilous(
+        "squirrel-out",
+        "Squirrel, pages joined by the pages they link to",
+        "geom-gcn",
+        Statistics(5201, 8466545, 2089, 5, 0.219),
+        note="The direction of links, which squirrel leaves out; see asgat.coupling.",
+    ),
+    _heterophilous(
         "chameleon-filtered",
         "Chameleon without its duplicate nodes",
         "masks",
