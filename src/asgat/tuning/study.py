@@ -17,6 +17,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from datetime import datetime, timedelta
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -109,6 +110,7 @@ class Tuner:
             if sum(trial.state.name == "COMPLETE" for trial in everything) >= trials:
                 return
             missing = trials - sum(trial.state.name in ("COMPLETE", "RUNNING") for trial in everything)
+            missing -= self._between(everything, everything)
             if missing <= 0:  # the rest is in other hands, which may fail
                 time.sleep(min(1.0, self.grace / 4))
                 continue
@@ -148,7 +150,8 @@ class Tuner:
             trial.set_user_attr("beat", time.time())
             everything = self.study.get_trials(deepcopy=False)
             before = [t for t in everything if t.number < trial.number]
-            if sum(t.state.name != "FAIL" for t in before) >= trials:  # others asked at the same time
+            taken = sum(t.state.name != "FAIL" for t in before) + self._between(before, everything)
+            if taken >= trials:  # others asked at the same time
                 trial.set_user_attr("surplus", True)
                 self.study.tell(trial, state=self.optuna.trial.TrialState.FAIL)
                 break
@@ -216,6 +219,21 @@ class Tuner:
                 self._retry(trial.number, trial.params)
         if alone:
             self._mend()
+
+    def _between(self, some: Sequence[FrozenTrial], everything: Sequence[FrozenTrial]) -> int:
+        """Lost trials that a worker has failed and is about to queue: their places are not for new ones.
+
+        One that is still so after the time of grace has lost that worker too, and its place is free.
+        """
+        retried = {trial.user_attrs.get("retry_of") for trial in everything}
+        since = datetime.now() - timedelta(seconds=self.grace)
+        return sum(
+            trial.state.name == "FAIL"
+            and not trial.user_attrs.get("surplus")
+            and trial.number not in retried
+            and (trial.datetime_complete or since) > since
+            for trial in some
+        )
 
     def _mend(self) -> None:
         """Queues what a worker failed and died before it queued it, and brings the queue into order."""
