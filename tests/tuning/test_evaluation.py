@@ -19,7 +19,7 @@ def config(model="asgat-plus", **changes):
     return make_config(model, **{**QUICK, **own, **changes})
 
 
-@pytest.mark.parametrize("model", ["asgat-plus", "gcn"])
+@pytest.mark.parametrize("model", ["asgat-plus", "asgat-heat", "gcn"])
 def test_scores_are_the_validation_scores_of_the_ordinary_runner(model):
     data = tiny_dataset()
     configs = [config(model, lr=lr, dropout=d) for lr, d in ((0.05, 0.0), (0.005, 0.3))]
@@ -49,6 +49,36 @@ def test_no_split_that_is_trained_on_has_its_test_nodes():
     for (split, _), whole in zip(judge.blind, data.splits, strict=True):
         assert np.array_equal(split.train, whole.train)
         assert not set(split.test) & set(whole.test)
+
+
+@pytest.mark.parametrize("folds", [2, 3])
+def test_folds_judge_by_every_training_node_once_and_by_no_other(folds):
+    data = tiny_dataset()
+    blind = Evaluation(data, "mlp", [0, 2], 4, folds=folds).blind
+    assert [seed for _, seed in blind] == [4] * 2 * folds
+    for place, whole in enumerate((data.splits[0], data.splits[2])):
+        own = [split for split, _ in blind[place * folds : (place + 1) * folds]]
+        assert sorted(np.concatenate([split.test for split in own])) == sorted(whole.train)
+        for split in own:
+            assert not set(split.train) & set(split.test)
+            assert sorted([*split.train, *split.test]) == sorted(whole.train)
+            assert np.array_equal(split.val, whole.val)
+
+
+def test_with_folds_the_score_is_that_of_the_nodes_left_out():
+    data = tiny_dataset(splits=1)
+    judge = Evaluation(data, "gcn", [0], 3, folds=2)
+    (score,) = judge([config("gcn")])
+    parts = [dataclasses.replace(data, splits=(split,)) for split, _ in judge.blind]
+    rows = [run(part, "gcn", config("gcn"), [0], seed=3)["rows"][0] for part in parts]
+    assert score.mean == pytest.approx(np.mean([row["micro_f1"] for row in rows]), abs=1e-6)
+    assert score.mean != pytest.approx(np.mean([row["val_score"] for row in rows]), abs=1e-6)
+
+
+@pytest.mark.parametrize("folds", [-1, 1, 1000])
+def test_impossible_folds_are_refused(folds):
+    with pytest.raises(AsgatError, match=f"training nodes of tiny cannot be divided into {folds} folds; take 2 or"):
+        Evaluation(tiny_dataset(), "mlp", [0], 0, folds=folds)
 
 
 def test_what_is_made_of_the_graph_serves_all_that_share_it(monkeypatch):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
+from functools import cache
+from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -15,12 +18,13 @@ from asgat.experiments.figure import COLOURS, PAPER, new, plain, title
 from asgat.experiments.scores import percent, points
 from asgat.experiments.study import Study
 from asgat.experiments.training import config_of
+from asgat.recipe import FOUND
 
 DATASETS = ["cora", "citeseer", "chameleon", "wisconsin", "cornell", "texas"]
 QUICK = ["cora", "texas"]
 CLAIM = "comparable to the learned filter on homophilic graphs, far below it on heterophilic ones"
 ROOT = {**dict.fromkeys(OPTIONS, False), "root": True}  # of the options this one alone
-# name → model and settings; the scale of a heat kernel with a root term is that of the one without.
+# name → model and settings it stands for; the others are those heat.toml has for it.
 ROWS: dict[str, tuple[str, dict[str, Any]]] = {
     "heat, exact": ("asgat-heat", {"operator": "exact"}),
     "heat": ("asgat-heat", {}),
@@ -36,13 +40,28 @@ PRINTED = {
 }
 
 
+@cache
+def searched() -> dict[str, Any]:
+    """What searches of the same length found: data set → name of the form → settings."""
+    text = resources.files("asgat.experiments").joinpath("heat.toml").read_text(encoding="utf-8")
+    return {dataset: {form: {key: value for key, value in own.items() if key != FOUND} for form, own in forms.items()}
+            for dataset, forms in tomllib.loads(text).items()}  # fmt: skip
+
+
+def settings_of(dataset: str, form: str) -> dict[str, Any]:
+    """The settings of a form; on a data set that was not searched the recipe's, with one scale for all heat kernels."""
+    _, own = ROWS[form]
+    if dataset in searched():
+        return {**own, **searched()[dataset][form]}
+    scale = config_of(dataset, "asgat-heat").to_dict()["heat_scale"]
+    return {**own, "heat_scale": scale} if own.get("filter") == "heat" else dict(own)
+
+
 def collect(study: Study) -> Result:
     rows = []
     for dataset in study.pick(DATASETS, QUICK):
-        for name, (model, settings) in ROWS.items():
-            changes = dict(settings)
-            if changes.get("filter") == "heat":
-                changes["heat_scale"] = config_of(dataset, "asgat-heat").to_dict()["heat_scale"]
+        for name, (model, _) in ROWS.items():
+            changes = settings_of(dataset, name)
             found = scores.score(study, dataset, model, "micro_f1", **changes)
             if found is not None:
                 printed = PRINTED.get(name, {}).get(dataset)

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from asgat.training.checkpoint import OtherSettingsError, to_json, write_atomic
 from asgat.training.runner import make_inputs, run
 
 EVALUATED = ("asgat-cheb", "asgat-arma", "asgat-linear")  # models whose weights are looked at after training
+LONG = 100  # characters that a list of settings may have in the name of a folder
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,8 @@ def train(study: Study, dataset: str, model: str, seed: int, **changes: Any) -> 
     if study.quick:
         config = config.replace(**QUICK_SETTINGS)
     variant = "".join(f"-{key}={value}" for key, value in changes.items())
+    if len(variant) > LONG:
+        variant = f"-{sha256(variant.encode()).hexdigest()[:12]}"  # its config.toml says what it stands for
     folder = study.runs_folder / f"{dataset}-{model}{variant}-seed{seed}"
     what = f"{model}{variant} on {dataset}, seed {seed}"
 

@@ -58,6 +58,7 @@ class StackedASGAT:
         ]
         own = form.propagation
         self.propagation = None if own is None else StackedFilter(own, self._part("propagation."))
+        self._settled: dict[int, tuple[Tensor, Tensor]] = {}
 
     @staticmethod
     def serves(model: nn.Module) -> bool:
@@ -88,8 +89,8 @@ class StackedASGAT:
     ) -> Tensor:
         """As :meth:`ASGATConv.forward`, line by line."""
         own = self._part(f"layers.{i}.")
-        attention = attend(self.operator, filter, conv.k, conv.include_unreachable)
-        weight = attention.weight.view(self.runs, -1)
+        index, weight = self._attend(i, conv, filter)
+        weight = weight.view(self.runs, -1)
         if seed is not None:
             x, weight = self._drop(x, seed[0]), dropout_runs(weight, self.p, seed[1])
         weight = weight.view(self.runs, conv.heads, self.num_nodes, -1)
@@ -97,7 +98,7 @@ class StackedASGAT:
             weight = weight * (conv.heads * own["mix"].softmax(1))[:, :, None, None]
         mapped = self._product(x, own["weight"]).flatten(0, 1)
         k = weight.size(-1)
-        index = attention.index.reshape(weight.shape).transpose(1, 2).reshape(self.runs, -1) + self.first
+        index = index.reshape(weight.shape).transpose(1, 2).reshape(self.runs, -1) + self.first
         weight = weight.transpose(1, 2).reshape(-1, k)
         out = gather_sum(mapped, index.view(-1, k), weight).view(self.runs, self.num_nodes, conv.heads, -1)
         beside = conv.concat or conv.heads == 1
@@ -109,6 +110,18 @@ class StackedASGAT:
         if "bias" in own and not beside:
             out = out + own["bias"].unsqueeze(1)
         return out
+
+    def _attend(self, i: int, conv: ASGATConv, filter: StackedFilter) -> tuple[Tensor, Tensor]:
+        """Index and weight of attention, [R · heads, N, k]; that of a filter that stays as it is, once and for all."""
+        if not conv.filter.fixed:
+            attention = attend(self.operator, filter, conv.k, conv.include_unreachable)
+            return attention.index, attention.weight
+        if i not in self._settled:  # and the same in all runs
+            first = {name: value[:1] for name, value in self._part(f"layers.{i}.filter.").items()}
+            with torch.no_grad():
+                one = attend(self.operator, StackedFilter(conv.filter, first), conv.k, conv.include_unreachable)
+            self._settled[i] = one.index.repeat(self.runs, 1, 1), one.weight.repeat(self.runs, 1, 1)
+        return self._settled[i]
 
     def _drop(self, x: Tensor | SparseFeatures, seed: Tensor) -> Tensor | SparseFeatures:
         if isinstance(x, SparseFeatures):

@@ -34,6 +34,13 @@ def tune(
     trials: Annotated[int, typer.Option(help="Finished trials of the study, those of earlier starts included.")] = 40,
     splits: Runs = "0-9",
     seed: Seed = 0,
+    folds: Annotated[
+        int,
+        typer.Option(
+            help="Divide the training nodes into this many parts and judge by the parts left out of training; "
+            "0: by the validation nodes."
+        ),
+    ] = 0,
     set_: Settings = None,
     batch: Annotated[int, typer.Option(help="Trials of one architecture that are trained together.", min=1)] = 4,
     seconds: Annotated[float | None, typer.Option(help="After which no trial is begun any more.")] = None,
@@ -50,6 +57,9 @@ def tune(
     json: Json = None,
 ) -> None:
     """Search for settings by their mean validation score; test nodes are taken out beforehand.
+
+    With --folds the score is that of training nodes left out, and validation nodes only end the training: more to
+    train, and a fairer judge where validation nodes are few.
 
     A setting given with --set is held. The same command goes on where it was stopped; started several times at once,
     with the same storage, it works on one study in parallel.
@@ -73,12 +83,14 @@ def tune(
     search = make_search(dataset, model, parse_settings(set_ or [], model_spec(model).config))
     check_writable(json)
     data = load_dataset(dataset, protocol, data_dir)
-    evaluation = Evaluation(data, model, runs, seed, where)
+    evaluation = Evaluation(data, model, runs, seed, where, folds)
     part = "" if runs == list(range(10)) else f"-runs{splits.replace(' ', '')}"
+    part += f"-folds{folds}" if folds else ""
     name = f"{dataset}-{model}-seed{seed}{part}"
     out = out or Path("runs") / f"tune-{name}"
     check_writable(out / "trials.jsonl")
     facts = {"dataset": dataset, "model": model, "protocol": data.protocol, "runs": runs, "seed": seed}
+    facts |= {"folds": folds} if folds else {}
     place = storage or str(out / "journal.log")
     shared = workers_folder(place)
     tuner = Tuner(open_storage(place), name, model, search, facts, seed, batch, workers=shared)
@@ -101,16 +113,17 @@ def tune(
     rows, best = tuner.rows(), tuner.best()
     write_log(out / "trials.jsonl", {**facts, "metric": data.metric}, rows)
     found = {
-        "command": command(dataset, model, trials, splits, seed, set_ or [], batch, protocol),
+        "command": command(dataset, model, trials, splits, seed, set_ or [], batch, protocol, folds),
         "seed": seed,
         "trials": len(rows),
         "trial": best["trial"],
-        f"val_{data.metric}": round(best["value"], 6),
+        f"{'held_out' if folds else 'val'}_{data.metric}": round(best["value"], 6),
     }
     write_atomic(out / "recipe.toml", recipe_text(model, best["settings"], found).encode())
-    title = f"{model} on {dataset}: {len(rows)} trials, best {100 * best['value']:.2f} % on validation nodes"
+    judges = "training nodes left out" if folds else "validation nodes"
+    title = f"{model} on {dataset}: {len(rows)} trials, best {100 * best['value']:.2f} % on {judges}"
     figure = search_figure(rows, search.space, out / "search.png", title)
-    console.print(best_table(rows, list(search.space)))
+    console.print(best_table(rows, list(search.space), judges))
     for label, path in (("recipe", out / "recipe.toml"), ("log", out / "trials.jsonl"), ("figure", figure)):
         console.print(f"{label + ':':8} {path}", highlight=False, soft_wrap=True, markup=False, emoji=False)
     result = {**facts, "metric": data.metric, "held": search.held, "best": best, "found": found, "rows": rows}
@@ -122,9 +135,9 @@ def percent(row: dict[str, Any]) -> str:
     return f"{100 * row['value']:.2f} ± {100 * row.get('std', 0.0):.2f}{diverged}"
 
 
-def best_table(rows: list[dict[str, Any]], searched: list[str], count: int = 5) -> Table:
+def best_table(rows: list[dict[str, Any]], searched: list[str], judges: str, count: int = 5) -> Table:
     """The best trials, with the settings that were searched."""
-    table = Table(title="Best trials, validation score in percent", box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(title=f"Best trials, score on {judges} in percent", box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("trial", justify="right")
     table.add_column("score", justify="right")
     table.add_column("settings")
@@ -143,10 +156,12 @@ def command(
     settings: list[str],
     batch: int,
     protocol: str | None,
+    folds: int = 0,
 ) -> str:
     """The command line that makes the same search."""
     words = ["asgat", "tune", dataset, "--model", model, "--trials", str(trials), "--seed", str(seed)]
     words += ["--splits", splits] if splits != "0-9" else []
+    words += ["--folds", str(folds)] if folds else []
     words += ["--batch", str(batch)] if batch != 4 else []
     words += ["--protocol", protocol] if protocol else []
     for pair in settings:

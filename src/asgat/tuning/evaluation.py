@@ -1,4 +1,4 @@
-"""What a trial is judged by: its mean validation score over the runs, and nothing else."""
+"""What a trial is judged by: its mean score over the runs, on validation nodes or on training nodes left out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from asgat.config import ASGATConfig, TrainConfig
-from asgat.data.dataset import Dataset
+from asgat.data.dataset import Dataset, Split
 from asgat.errors import AsgatError
 from asgat.nn.registry import model_spec
 from asgat.training.batched import runs_at_once, train_batched
@@ -31,7 +31,7 @@ KEPT = 12  # operators
 
 @dataclass(frozen=True)
 class Score:
-    """A trial's validation score: mean and spread over the runs; ``diverged`` runs count 0."""
+    """A trial's score: mean and spread over the runs; ``diverged`` runs count 0."""
 
     mean: float
     std: float
@@ -52,10 +52,19 @@ class Evaluation:
         runs: which runs, as for :func:`asgat.training.runner.run`.
         seed: of the first run.
         device: where to train.
+        folds: into how many parts the training nodes of a run are divided. The run is then trained that often, each
+            time without one part, and judged by that part: validation nodes end it and flatter what they ended. 0 for
+            one training and the validation score.
     """
 
     def __init__(
-        self, dataset: Dataset, model: str, runs: Sequence[int], seed: int, device: torch.device | str = "cpu"
+        self,
+        dataset: Dataset,
+        model: str,
+        runs: Sequence[int],
+        seed: int,
+        device: torch.device | str = "cpu",
+        folds: int = 0,
     ) -> None:
         self.dataset, self.model, self.spec = dataset, model, model_spec(model)
         self.device = torch.device(device)
@@ -65,7 +74,8 @@ class Evaluation:
                 f"{dataset.name} has splits 0 to {len(dataset.splits) - 1}; there is no split {max(runs)}."
             )
         splits = [(dataset.splits[i if several else 0], seed if several else seed + i) for i in runs]
-        self.blind = [(replace(split, test=split.val), seed) for split, seed in splits]
+        self.judged = dataset.metric if folds else "val_score"  # on what stands in the place of the test nodes
+        self.blind = [(blind, seed) for split, seed in splits for blind in _without_test(dataset, split, folds)]
         self.y = torch.from_numpy(dataset.y).to(self.device)
         self._kept: OrderedDict[str, Any] = OrderedDict()
 
@@ -82,7 +92,7 @@ class Evaluation:
             runs_at_once(self.dataset, configs[0], self.device),
         )
         each = len(self.blind)
-        return [_score(outcomes[i * each : (i + 1) * each]) for i in range(len(configs))]
+        return [_score(outcomes[i * each : (i + 1) * each], self.judged) for i in range(len(configs))]
 
     def inputs(self, config: TrainConfig) -> tuple[Any, ...]:
         """What the model's ``forward`` takes, taken from an earlier configuration where that is the same."""
@@ -109,9 +119,22 @@ class Evaluation:
         return self._kept[key]
 
 
-def _score(outcomes: Sequence[RunResult | AsgatError]) -> Score:
+def _without_test(dataset: Dataset, split: Split, folds: int) -> list[Split]:
+    """The split without its test nodes: once, or for every part of the training nodes once without that part too."""
+    if not folds:
+        return [replace(split, test=split.val)]
+    if not 2 <= folds <= len(split.train):
+        raise AsgatError(
+            f"{len(split.train)} training nodes of {dataset.name} cannot be divided into {folds} folds; take 2 or more, "
+            "say 5."
+        )
+    parts = np.array_split(np.random.default_rng(0).permutation(split.train), folds)
+    return [replace(split, train=np.setdiff1d(split.train, part), test=part) for part in parts]
+
+
+def _score(outcomes: Sequence[RunResult | AsgatError], judged: str) -> Score:
     done = [outcome for outcome in outcomes if isinstance(outcome, RunResult)]
-    scores = [outcome.val_score for outcome in done] + [0.0] * (len(outcomes) - len(done))
+    scores = [getattr(outcome, judged) for outcome in done] + [0.0] * (len(outcomes) - len(done))
     return Score(
         mean=float(np.mean(scores)),
         std=float(np.std(scores)),

@@ -14,7 +14,7 @@ from asgat.tuning.space import Between, Space
 
 
 def search_figure(rows: Sequence[dict[str, Any]], space: Space, path: Path, title: str) -> Path:
-    """Draws validation scores over the trials, the best so far, and the score against every setting searched."""
+    """Draws scores over the trials, the best so far, and the score against every setting searched."""
     from matplotlib.figure import Figure
 
     columns = 4
@@ -34,7 +34,7 @@ def search_figure(rows: Sequence[dict[str, Any]], space: Space, path: Path, titl
         label = "diverged or failed"
         over.scatter(number[~trained], shown[~trained], s=22, marker="x", color="tab:red", label=label)
     over.step(number, np.maximum(np.maximum.accumulate(score), low), where="post", color="black", label="best so far")
-    over.set(xlabel="trial", ylabel="validation score in %", title=title, ylim=(bottom, top))
+    over.set(xlabel="trial", ylabel="mean score in %", title=title, ylim=(bottom, top))
     over.legend()
     best = int(score.argmax())
     for place, (key, values) in enumerate(space.items()):
