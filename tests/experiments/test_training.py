@@ -74,6 +74,28 @@ def test_a_folder_is_named_by_what_differs_from_the_recipe(study):
     assert train(study, "karate", "asgat-cheb", 0, k=None).config.to_dict()["k"] == "none"
 
 
+def test_a_long_list_of_settings_does_not_become_a_name(study):
+    changes = dict(lr=0.002, weight_decay=0.0007, dropout=0.31, hidden=5, heads=2, k=3, order=4, elu="last")
+    long = {**changes, "filter_activation": "relu", "normalize_features": False, "filter_hidden": (4,)}
+    folder = train(study, "karate", "asgat-cheb", 0, **long).folder
+    assert len(folder.name) < 60
+    other = train(study, "karate", "asgat-cheb", 0, **{**long, "k": 4}).folder
+    assert other != folder
+    assert tomllib.loads((other / "config.toml").read_text())["config"]["k"] == 4
+
+
+@pytest.mark.parametrize(
+    ("nodes", "deterministic", "together"), [(34, False, True), (33, False, False), (34, True, False)]
+)
+def test_runs_on_a_small_graph_are_trained_together(study, monkeypatch, nodes, deterministic, together):
+    asked = []
+    monkeypatch.setattr(training, "TOGETHER", nodes)
+    monkeypatch.setattr(training.torch, "are_deterministic_algorithms_enabled", lambda: deterministic)
+    monkeypatch.setattr(training, "run", lambda *_, together, **__: asked.append(together is not None) or {"rows": []})
+    train(study, "karate", "asgat-cheb", 0)
+    assert asked == [together]
+
+
 def test_no_two_trainings_that_are_averaged_are_the_same(one_split):
     seeds = [row["seed"] for seed in (0, 1, 2) for row in train(one_split, "karate", "mlp", seed).result["rows"]]
     assert seeds == [0, 1, 10, 11, 20, 21]

@@ -31,6 +31,7 @@ from asgat.training.checkpoint import OtherSettingsError, to_json, write_atomic
 from asgat.training.runner import make_inputs, run
 
 EVALUATED = ("asgat-cheb", "asgat-arma", "asgat-linear")  # models whose weights are looked at after training
+TOGETHER = 1000  # nodes up to which runs are trained together on the CPU too
 LONG = 100  # characters that a list of settings may have in the name of a folder
 
 
@@ -99,8 +100,8 @@ def train(study: Study, dataset: str, model: str, seed: int, **changes: Any) -> 
     """A model trained on all runs of a data set, or what an earlier call made of it.
 
     Run i has seed ``seed`` on split i; where there is one split, run i has seed ``10 * seed + i``, so that no two of
-    the trainings that are averaged are the same. On CUDA the runs are trained together, unless bit-identical numbers
-    are asked for.
+    the trainings that are averaged are the same. On CUDA, and on small graphs, the runs are trained together, unless
+    bit-identical numbers are asked for.
 
     Args:
         study: where and how.
@@ -145,7 +146,8 @@ def train(study: Study, dataset: str, model: str, seed: int, **changes: Any) -> 
     def finished_runs(done: int, runs: int) -> None:
         study.say(f"{what}: {done} of {runs} runs")
 
-    at_once = study.device.type == "cuda" and not torch.are_deterministic_algorithms_enabled()
+    small = data.num_nodes <= TOGETHER  # an epoch is mostly the calls, which the runs then share
+    at_once = (small or study.device.type == "cuda") and not torch.are_deterministic_algorithms_enabled()
     result = run(
         data,
         model,

@@ -36,7 +36,7 @@ class Operator:
     ) -> None:
         self.registered = torch.library.custom_op(name, function, mutates_args=())
         self.registered.register_fake(fake)
-        self._eager = function
+        self._function = self._eager = function
         if backward is not None:
             self.registered.register_autograd(backward, setup_context=setup_context)
 
@@ -52,4 +52,6 @@ class Operator:
 
     def __call__(self, *arguments: Any) -> Any:
         traced = torch.compiler.is_compiling() or type(arguments[0]) not in (Tensor, nn.Parameter)
-        return self.registered(*arguments) if traced else self._eager(*arguments)
+        if traced:
+            return self.registered(*arguments)
+        return self._eager(*arguments) if torch.is_grad_enabled() else self._function(*arguments)

@@ -31,8 +31,9 @@ class Step:
         self, model: nn.Module, inputs: tuple[Any, ...], y: Tensor, split: Split, config: TrainConfig, metric: str
     ) -> None:
         self.model, self.inputs, self.metric = model, inputs, metric
+        self.parameters, self.modules = list(model.parameters()), list(model.modules())
         self.optimiser = torch.optim.Adam(
-            model.parameters(),
+            self.parameters,
             lr=config.lr,
             weight_decay=config.weight_decay,
             capturable=y.is_cuda,
@@ -44,8 +45,9 @@ class Step:
 
     def __call__(self) -> Tensor:
         """One epoch; returns training loss, validation loss and score as a tensor [3] in double precision."""
-        self.model.train()
-        self.optimiser.zero_grad()
+        self._set_training(True)
+        for parameter in self.parameters:  # as zero_grad does, without its bookkeeping
+            parameter.grad = None
         train_loss = self._loss(self.model(*self.inputs).index_select(0, self.train_nodes))
         train_loss.backward()  # type: ignore[no-untyped-call]
         self.optimiser.step()
@@ -62,9 +64,14 @@ class Step:
     @torch.no_grad()
     def evaluate(self) -> Tensor:
         """Logits of all nodes, without dropout."""
-        self.model.eval()
+        self._set_training(False)
         logits: Tensor = self.model(*self.inputs)
         return logits
+
+    def _set_training(self, training: bool) -> None:
+        """As the model's own ``train``, which walks through its modules anew every time."""
+        for module in self.modules:
+            module.training = training
 
 
 def balanced_weights(labels: Tensor) -> Tensor:

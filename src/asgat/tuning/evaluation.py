@@ -125,8 +125,8 @@ def _without_test(dataset: Dataset, split: Split, folds: int) -> list[Split]:
         return [replace(split, test=split.val)]
     if not 2 <= folds <= len(split.train):
         raise AsgatError(
-            f"{len(split.train)} training nodes of {dataset.name} cannot be divided into {folds} folds; take 2 or more, "
-            "say 5."
+            f"{len(split.train)} training nodes of {dataset.name} cannot be divided into {folds} folds; take 2 or "
+            "more, say 5."
         )
     parts = np.array_split(np.random.default_rng(0).permutation(split.train), folds)
     return [replace(split, train=np.setdiff1d(split.train, part), test=part) for part in parts]
