@@ -35,12 +35,12 @@ from asgat.bench.scale import SETTINGS, exponent
 # -- parity: ranks against one process --------------------------------------------------------------------------------
 
 
-def parity_config(name: str, epochs: int, exact_bias: bool = True) -> Any:
+def parity_config(name: str, epochs: int, exact_sums: bool = True) -> Any:
     from asgat.nn.registry import make_config
     from asgat.recipe import load_config
 
     plain: dict[str, Any] = dict(epochs=epochs, patience=epochs, dropout=0.0, form="table", max_restarts=0)
-    plain["exact_bias"] = exact_bias
+    plain["exact_sums"] = exact_sums
     if name.isdecimal():
         return make_config("asgat-cheb", **{**SETTINGS, **plain})
     return load_config(name, "asgat-cheb", plain)
@@ -55,7 +55,7 @@ def parity_data(name: str) -> Any:
 
 
 def parity_rank(
-    rank: int, ranks: int, name: str, epochs: int, precision: str, exact_bias: bool, port: int, file: str
+    rank: int, ranks: int, name: str, epochs: int, precision: str, exact_sums: bool, port: int, file: str
 ) -> None:
     """One rank of a comparison; rank 0 writes what was found."""
     import torch
@@ -66,7 +66,7 @@ def parity_rank(
 
     torch.set_num_threads(1)
     os.environ.update(RANK=str(rank), WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-    group, config = Group.join(), parity_config(name, epochs, exact_bias)
+    group, config = Group.join(), parity_config(name, epochs, exact_sums)
     with group.watched():
         source = InMemory(parity_data(name), config)
         result = run_distributed(source, "asgat-cheb", config, group, [0], dtype=getattr(torch, precision))
@@ -75,7 +75,7 @@ def parity_rank(
     group.close()
 
 
-def parity(names: list[str], ranks: list[int], epochs: int, precision: str, biases: list[str]) -> dict[str, Any]:
+def parity(names: list[str], ranks: list[int], epochs: int, precision: str, sums: list[str]) -> dict[str, Any]:
     """Losses of ranks against those of one process, and, for a measure, of one whose weights start 1e-7 aside."""
     import torch
     from torch import multiprocessing
@@ -87,9 +87,9 @@ def parity(names: list[str], ranks: list[int], epochs: int, precision: str, bias
     rows = []
     dtype = getattr(torch, precision)
     spec = model_spec("asgat-cheb")
-    for name, bias in itertools.product(names, biases):
-        exact_bias = bias == "exact"
-        data, config = parity_data(name), parity_config(name, epochs, exact_bias)
+    for name, kind in itertools.product(names, sums):
+        exact_sums = kind == "exact"
+        data, config = parity_data(name), parity_config(name, epochs, exact_sums)
         x, operator = make_inputs(data, "asgat-cheb", config, torch.device("cpu"))
         inputs = x.to(dtype=dtype), operator.to(dtype=dtype)
 
@@ -110,12 +110,12 @@ def parity(names: list[str], ranks: list[int], epochs: int, precision: str, bias
         )
         whole = operator.table.nbytes / 2**20
         itself = float(np.abs(moved - alone).max())
-        print(f"{name}, {precision}, {bias} bias: one process moved by 1e-7 parts by {itself:.1e}", flush=True)
+        print(f"{name}, {precision}, {kind} sums: one process moved by 1e-7 parts by {itself:.1e}", flush=True)
         del inputs, operator, x
         for count in ranks:
             with tempfile.TemporaryDirectory() as folder:
                 file = str(Path(folder) / "result.json")
-                arguments = count, name, epochs, precision, exact_bias, random.randint(20_000, 40_000), file
+                arguments = count, name, epochs, precision, exact_sums, random.randint(20_000, 40_000), file
                 spawn: Any = multiprocessing.spawn  # type: ignore[attr-defined]
                 spawn(parity_rank, arguments, nprocs=count)
                 result = json.loads(Path(file).read_text())
@@ -126,7 +126,7 @@ def parity(names: list[str], ranks: list[int], epochs: int, precision: str, bias
                 "ranks": count,
                 "epochs": len(parts),
                 "precision": precision,
-                "bias": bias,
+                "sums": kind,
                 "largest_difference": float(np.abs(parts - alone).max()),
                 "one_process_moved_by_1e-7": itself,
                 "table_mb": whole,
@@ -136,7 +136,7 @@ def parity(names: list[str], ranks: list[int], epochs: int, precision: str, bias
             }
             rows.append(row)
             print(
-                f"{name}, {count} ranks, {precision}, {bias} bias: losses of {len(parts)} epochs differ by at most "
+                f"{name}, {count} ranks, {precision}, {kind} sums: losses of {len(parts)} epochs differ by at most "
                 f"{row['largest_difference']:.1e}; largest table {row['largest_share_times_ranks']:.3f} × 1/ranks",
                 flush=True,
             )
@@ -295,7 +295,7 @@ def kill(times: int, ranks: int, seed: int, after: list[int]) -> dict[str, Any]:
     draw = random.Random(seed)
     settings = ["form=table", "epochs=150", "patience=150", "max_restarts=0"]
     if after != [ranks]:
-        settings += ["dropout=0", "filter_activation=none", "exact_bias=true"]
+        settings += ["dropout=0", "filter_activation=none", "exact_sums=true"]
     options = [part for setting in settings for part in ("--set", setting)]
     train = ["train", "csbm", "--distributed", "--splits", "0", "--model", "asgat-cheb", *options]
     rows: list[dict[str, Any]] = []
@@ -404,7 +404,7 @@ def main() -> None:
     one.add_argument("--ranks", type=numbers, default=[2, 4])
     one.add_argument("--epochs", type=int, default=20)
     one.add_argument("--precision", choices=["float32", "float64"], default="float32")
-    one.add_argument("--bias", default="exact", help="of the filters: exact, sampled, or both with a comma")
+    one.add_argument("--sums", default="exact", help="over nodes: exact, plain, or both with a comma")
     one = commands.add_parser("make")
     one.add_argument("nodes", type=int)
     one.add_argument("--degree", type=float, default=20.0)
@@ -436,7 +436,7 @@ def main() -> None:
         return
     result = {
         "parity": lambda: parity(
-            options.datasets.split(","), options.ranks, options.epochs, options.precision, options.bias.split(",")
+            options.datasets.split(","), options.ranks, options.epochs, options.precision, options.sums.split(",")
         ),
         "scale": lambda: scale(
             options.nodes, options.degree, options.ranks, options.epochs, options.folder, options.order

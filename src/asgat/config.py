@@ -108,7 +108,7 @@ class ASGATConfig(TrainConfig):
     filter: Literal["mlp", "heat", "polynomial"] = _key("mlp", "kind of spectral filter")
     filter_hidden: tuple[int, ...] = _key((64, 64), "hidden sizes of the filter MLP")
     filter_activation: Literal["none", "relu", "tanh"] = _key("none", "output activation of the filter MLP")
-    exact_bias: bool = _key(False, "filter MLP: no rounding in the bias; losses that follow for any number of ranks")
+    exact_sums: bool = _key(False, "table: layers and sums in double precision; the same losses on any number of ranks")
     filter_degree: int = _key(3, "degree of the polynomial filter", low=0, below=MANY)
     heat_scale: float = _key(1.0, "scale s of the heat kernel", low=1e-12)
     heat_learned: bool = _key(False, "learn the scale of the heat kernel per head")

@@ -166,7 +166,7 @@ def test_unknown_models_are_named_with_the_nearest():
     [
         ({}, MLPFilter, {"heads": 3, "output_activation": "none"}),
         ({"filter_activation": "relu"}, MLPFilter, {"output_activation": "relu"}),
-        ({"exact_bias": True}, MLPFilter, {"exact_bias": True}),
+        ({"exact_sums": True}, MLPFilter, {"exact_bias": True}),
         ({"filter": "heat", "heat_scale": 2.5}, HeatFilter, {"scale": 2.5}),
         ({"filter": "polynomial", "filter_degree": 5}, PolynomialFilter, {"degree": 5}),
     ],
@@ -188,6 +188,10 @@ def test_make_operator():
     config = ASGATConfig(order=3, sampling_points=8, lambda_max="lanczos", damping=True)
     operator = make_operator(GRAPH, config, CPU)
     assert isinstance(operator, ChebyshevOperator)
+    assert not operator.exact_sums
+    assert make_operator(GRAPH, ASGATConfig(form="table", exact_sums=True), CPU).exact_sums
+    with pytest.raises(AsgatError, match="exact_sums needs a table"):
+        make_operator(GRAPH, ASGATConfig(form="dense", exact_sums=True), CPU)
     filter = dense.filters()["mlp"]
     expected = dense.interpolant_scores(GRAPH, filter, 3, 8, GRAPH.lambda_max, damping=True)
     torch.testing.assert_close(operator.to(dtype=torch.float64).dense(filter), expected, atol=1e-9, rtol=0)

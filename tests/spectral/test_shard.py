@@ -130,3 +130,17 @@ def test_a_truncated_part_is_not_certified():
     _, shard = operators(graph, builder="truncated")
     with pytest.raises(AsgatError, match="truncated"):
         attend(shard, MLPFilter(1).double(), 2, certified=True)
+
+
+def test_a_weight_is_shared_as_the_caller_says_where_sums_are_exact(path_graph_operators):
+    whole, shard = path_graph_operators
+    number, weight = torch.arange(10, dtype=torch.int32), torch.ones(2, requires_grad=True)
+    shared = shard.renumbered(number, 10, share=lambda value: 3.0 * value)
+    assert shared.shared(weight) is weight
+    whole.exact_sums = True
+    shard = ShardOperator.of(whole)
+    assert shard.exact_sums
+    assert shard.take(torch.arange(3)).shared(weight).dtype == F64
+    shared = shard.renumbered(number, 10, share=lambda value: 3.0 * value)
+    assert shared.shared(weight).tolist() == [3.0, 3.0]
+    assert ShardOperator(whole.table, whole.candidates, exact_sums=True).shared(weight).dtype == F64

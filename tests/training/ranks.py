@@ -7,8 +7,20 @@ import os
 import socket
 import subprocess
 import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
+
+import torch
+
+from asgat.config import TrainConfig
+from asgat.data.dataset import Dataset
+from asgat.training.distributed import run_distributed
+from asgat.training.process_group import Group
+from asgat.training.shard import InMemory
+
+Losses = list[tuple[float, float]]
 
 
 def free_port() -> int:
@@ -48,6 +60,32 @@ def train(ranks: int, out: Path, *arguments: str) -> list[tuple[int, str, str]]:
     return finish(start(ranks, ["-m", "asgat", "train", *arguments, "--distributed", "--out", str(out)]))
 
 
-def losses(out: Path) -> list[tuple[float, float]]:
+def losses(out: Path) -> Losses:
     lines = (out / "metrics.jsonl").read_text().splitlines()
     return [(row["train_loss"], row["val_loss"]) for row in map(json.loads, lines)]
+
+
+def pool(ranks: int) -> ProcessPoolExecutor:
+    """Processes for :func:`together`, started once for many small trainings."""
+    context = get_context("forkserver")
+    context.set_forkserver_preload([__name__])  # imported once for all of them
+    return ProcessPoolExecutor(ranks, context)
+
+
+def together(workers: ProcessPoolExecutor, ranks: int, data: Dataset, model: str, config: TrainConfig) -> Losses:
+    """Training and validation losses of every epoch, by ranks in the processes of a pool that has as many."""
+    port = free_port()
+    jobs = [workers.submit(_rank, rank, ranks, port, data, model, config) for rank in range(ranks)]
+    first, *_ = [job.result(timeout=200) for job in jobs]
+    return first
+
+
+def _rank(rank: int, ranks: int, port: int, data: Dataset, model: str, config: TrainConfig) -> Losses:
+    torch.set_num_threads(1)
+    os.environ.update(RANK=str(rank), WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    group = Group.join()
+    try:
+        result = run_distributed(InMemory(data, config), model, config, group, [0])
+    finally:
+        group.close()
+    return [(epoch["train_loss"], epoch["val_loss"]) for epoch in result["history"]]

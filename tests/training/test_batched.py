@@ -55,6 +55,7 @@ def assert_same(batched, single):
         # Without it, biases whose gradient is rounding alone: Adam with weight decay blows that up. See MLPFilter.
         ("asgat-exact", {"filter_activation": "tanh"}),
         ("asgat-heat", {"heat_learned": True}),
+        ("asgat-cheb", {"form": "table", "exact_sums": True}),
         ("gcn", {}),
     ],
     ids=str,

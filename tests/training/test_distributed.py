@@ -6,24 +6,25 @@ import time
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from safetensors.torch import save
-from tests.training.ranks import finish, losses, start, train
+from tests.training.ranks import finish, losses, pool, start, together, train
 
 from asgat.data.convert import write_graph
 from asgat.data.on_disk import OnDiskGraph
 from asgat.data.synthetic import contextual_sbm
 from asgat.errors import AsgatError
-from asgat.nn.registry import make_config
+from asgat.nn.registry import make_config, model_spec
 from asgat.training import distributed
 from asgat.training.checkpoint import load_model
 from asgat.training.distributed import State, decode_checkpoint, run_distributed, scores_from_counts
 from asgat.training.metrics import macro_f1, micro_f1
 from asgat.training.process_group import Group
-from asgat.training.runner import run
+from asgat.training.runner import make_inputs, run
 from asgat.training.shard import InMemory
+from asgat.training.trainer import train as train_alone
 
 PLAIN = dict(dropout=0.0, epochs=6, patience=50, form="table", order=4, heads=2, hidden=4, k=3, candidates=6)
 SET = [part for key, value in PLAIN.items() for part in ("--set", f"{key}={value}")]
@@ -201,3 +202,67 @@ def test_a_lost_rank_ends_the_job_and_other_ranks_take_it_up(folder, alone, tmp_
     assert len(result["history"]) == 300
     assert result["history"][4]["train_loss"] == state.history[4][2]
     assert result["history"][-1]["train_loss"] < state.history[0][2]
+
+
+# -- exact sums: the losses of a single process, whatever its settings and however the rows are divided ----------------
+
+# A high learning rate and many candidates beside few places: a last bit soon decides what is attended to.
+EXACT = dict(form="table", dropout=0.0, epochs=20, patience=20, max_restarts=0, lr=0.05, exact_sums=True)
+EXACT |= dict(order=5, heads=3, hidden=6, k=4, candidates=16, filter_hidden=(16, 16))
+
+
+@pytest.fixture(scope="module")
+def workers():
+    with pool(4) as started:
+        yield started
+
+
+def losses_alone(data, model, config):
+    inputs = make_inputs(data, model, config, CPU)
+    sizes = data.num_features, data.num_classes, data.num_nodes
+    result = train_alone(
+        lambda: model_spec(model).make(config, *sizes), inputs, torch.from_numpy(data.y), data.splits[0], config
+    )
+    return [(epoch.train_loss, epoch.val_loss) for epoch in result.history]
+
+
+def test_exact_sums_keep_ranks_at_the_losses_of_a_single_process(workers):
+    data = contextual_sbm(num_nodes=300, num_features=16, seed=4)
+    config = make_config("asgat-cheb", **EXACT)
+    truth = losses_alone(data, "asgat-cheb", config)
+    assert len(truth) == 20
+    for ranks in (1, 2, 3, 4):
+        assert near(together(workers, ranks, data, "asgat-cheb", config), truth) < 1e-12
+    plain = config.replace(exact_sums=False)
+    apart = near(together(workers, 4, data, "asgat-cheb", plain), losses_alone(data, "asgat-cheb", plain))
+    assert apart > 1e-4, "a graph on which rounding does not show tells nothing"
+
+
+@st.composite
+def trained_in_parts(draw):
+    """A graph, a model and settings of every kind that reaches a weight."""
+    plus = draw(st.booleans())
+    own = dict(
+        layers=draw(st.integers(1, 3)),
+        out_heads=draw(st.integers(1, 2)),
+        k=draw(st.integers(1, 6)),
+        elu=draw(st.sampled_from(["every", "hidden", "last", "none"])),
+        storage=draw(st.sampled_from(["float32", "float16"])),
+    )
+    if plus:
+        own |= {name: draw(st.booleans()) for name in ("root", "mix", "jump")}
+        own["filter"] = draw(st.sampled_from(["mlp", "heat", "polynomial"]))
+        own["heat_learned"] = True
+    own["filter_activation"] = draw(st.sampled_from(["none", "relu", "tanh"]))
+    model = "asgat-plus" if plus else draw(st.sampled_from(["asgat-cheb", "asgat-linear"]))
+    if model == "asgat-linear":
+        own["layers"] = max(2, own["layers"])
+    data = contextual_sbm(num_nodes=draw(st.integers(40, 120)), num_features=8, seed=draw(st.integers(0, 99)))
+    return data, model, make_config(model, **{**EXACT, **own})
+
+
+@given(trained_in_parts(), st.integers(2, 4))
+@settings(max_examples=8, deadline=None)
+def test_exact_sums_do_so_for_every_weight_there_is(workers, job, ranks):
+    data, model, config = job
+    assert near(together(workers, ranks, data, model, config), losses_alone(data, model, config)) < 1e-6

@@ -32,7 +32,9 @@ def steps(kind, changes, dtype=torch.float64, sparse=False):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("changes", [{}, {"root": False, "elu": "every"}, {"layers": 1}, {"mix": True}])
+@pytest.mark.parametrize(
+    "changes", [{}, {"root": False, "elu": "every"}, {"layers": 1}, {"mix": True}, {"exact_sums": True}], ids=str
+)
 def test_a_batch_of_everything_is_a_full_batch(changes, sparse):
     whole = steps(Step, changes, sparse=sparse)
     parts = steps(MinibatchStep, {**changes, "batch_size": 120}, sparse=sparse)

@@ -1,4 +1,5 @@
 import dataclasses
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,10 @@ def test_a_block_of_a_split_is_that_part_of_it(first, size):
 @pytest.fixture
 def lonely(monkeypatch):
     """The second of three ranks, as far as building goes: nothing is exchanged."""
-    monkeypatch.setattr("asgat.training.shard.Exchange", lambda group, bounds, needed, everything: needed)
+    monkeypatch.setattr(
+        "asgat.training.shard.Exchange",
+        lambda group, bounds, needed, everything: SimpleNamespace(needed=needed, shared=torch.Tensor.double),
+    )
     return Group(1, 3, CPU)
 
 
@@ -45,7 +49,8 @@ def test_a_rank_holds_its_rows_of_the_table_under_numbers_of_its_own(lonely, bui
     shard = build_shard(InMemory(DATA, settings), "asgat-cheb", settings, lonely)
     operator: Any = make_operator(DATA.graph, settings)
     whole = operator.table.take(torch.arange(20, 40))
-    needed: Any = shard.exchange
+    exchange: Any = shard.exchange
+    needed = exchange.needed
     table = shard.operator.table
     assert (shard.first, shard.last, shard.operator.num_inputs) == (20, 40, 20)
     assert torch.equal(table.value, whole.value)

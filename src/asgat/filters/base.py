@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from asgat.errors import AsgatError
 
@@ -33,6 +34,13 @@ class SpectralFilter(nn.Module, ABC):
         response: Tensor = self(frequency)
         return response.t() @ matrix
 
+    def transformed_in_double(self, frequency: Tensor, matrix: Tensor) -> Tensor:
+        """As :meth:`transformed`, in double precision whatever that of the parameters; their gradients are rounded."""
+        state = {**dict(self.named_parameters()), **dict(self.named_buffers())}
+        wide = {f"filter.{name}": value.double() for name, value in state.items()}
+        out: Tensor = functional_call(_Transformed(self), wide, (frequency, matrix))
+        return out
+
     @property
     def fixed(self) -> bool:
         """Whether training leaves the responses as they are; attention is then computed once."""
@@ -41,3 +49,14 @@ class SpectralFilter(nn.Module, ABC):
     @abstractmethod
     def reset_parameters(self) -> None:
         """Draw the parameters anew."""
+
+
+class _Transformed(nn.Module):
+    """Calls :meth:`SpectralFilter.transformed`, which can then be called with other parameters."""
+
+    def __init__(self, filter: SpectralFilter) -> None:
+        super().__init__()
+        self.filter = filter
+
+    def forward(self, frequency: Tensor, matrix: Tensor) -> Tensor:
+        return self.filter.transformed(frequency, matrix)

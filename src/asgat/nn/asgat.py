@@ -16,8 +16,8 @@ from asgat.attention import SparseAttention, attend
 from asgat.errors import AsgatError
 from asgat.filters import MLPFilter, PageRankFilter, SpectralFilter
 from asgat.graph import Graph
-from asgat.nn.asgat_conv import ASGATConv, OperatorFactory
-from asgat.sparse_features import SparseFeatures, dropout, linear
+from asgat.nn.asgat_conv import ASGATConv, OperatorFactory, product
+from asgat.sparse_features import SparseFeatures, dropout
 from asgat.spectral import SpectralOperator
 from asgat.spectral.certificate import Certificate
 
@@ -158,7 +158,8 @@ class ASGAT(nn.Module):
                 attentions.append(attention)
             last = i == len(convs) - 1
             if last and self.jump_weight is not None:
-                out = out + linear(dropout(x, self.dropout, self.training), self.jump_weight.t())[: out.size(0)]
+                kept = dropout(x, self.dropout, self.training)
+                out = out + product(kept, self.jump_weight, operator)[: out.size(0)]
             if self.elu == "every" or self.elu == ("last" if last else "hidden"):
                 out = F.elu(out)
             hidden = out

@@ -155,17 +155,18 @@ class ASGATConv(nn.Module):
         attention = self._attend(operator, certified)
         x = dropout(x, self.dropout, self.training)
         beside = self.concat or self.heads == 1
-        bias = self.bias.view(self.heads, -1) if self.bias is not None and beside else None
+        bias = operator.shared(self.bias) if self.bias is not None else None
         attention_kept = attention.dropout(self.dropout, self.training)
         if self.mix is not None:
-            attention_kept = attention_kept.scale(self.heads * self.mix.softmax(0))
-        gathered = operator.exchange(linear(x, self.weight.t()))
-        out = attention_kept.aggregate(gathered, bias)  # [heads, N, out]
+            attention_kept = attention_kept.scale(self.heads * operator.shared(self.mix).softmax(0))
+        gathered = operator.exchange(product(x, self.weight, operator))
+        within = bias.view(self.heads, -1) if bias is not None and beside else None
+        out = attention_kept.aggregate(gathered, within)  # [heads, N, out]
         out = out.transpose(0, 1).flatten(1) if beside else out.mean(dim=0)
         if self.root_weight is not None:
-            out = out + linear(x, self.root_weight.t())[: out.size(0)]  # an operator's own nodes come first
-        if self.bias is not None and not beside:
-            out = out + self.bias
+            out = out + product(x, self.root_weight, operator)[: out.size(0)]  # an operator's own nodes come first
+        if bias is not None and not beside:
+            out = out + bias
         return out if return_attention_weights is None else (out, attention)
 
     def _attend(self, operator: SpectralOperator, certified: bool) -> SparseAttention:
@@ -201,6 +202,12 @@ class ASGATConv(nn.Module):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, heads={self.heads}, k={self.k})"
+
+
+def product(x: Tensor | SparseFeatures, weight: Tensor, operator: SpectralOperator) -> Tensor:
+    """x W, for a weight [in, out] that all rows of x share; see :meth:`SpectralOperator.shared`."""
+    wide = x.to(dtype=torch.float64) if operator.exact_sums else x
+    return linear(wide, operator.shared(weight).t())
 
 
 def operator_factory(operator: str | OperatorFactory, order: int) -> OperatorFactory:

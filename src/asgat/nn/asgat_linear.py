@@ -75,7 +75,9 @@ class ASGATLinear(ASGAT):
             attentions.append(attention)
             if self.elu in ("every", "hidden"):
                 hidden = F.elu(hidden)
-        out: Tensor = self.layers[-1](F.dropout(hidden, self.convs[0].dropout, self.training))
+        last = cast(nn.Linear, self.layers[-1])
+        kept = F.dropout(hidden, self.convs[0].dropout, self.training)
+        out = F.linear(kept, operator.shared(last.weight), operator.shared(last.bias))
         if self.elu in ("every", "last"):
             out = F.elu(out)
         return out if return_attention_weights is None else (out, attentions)

@@ -97,7 +97,7 @@ def make_filter(config: ASGATConfig) -> Callable[[int], SpectralFilter]:
             MLPFilter,
             hidden=config.filter_hidden,
             output_activation=config.filter_activation,
-            exact_bias=config.exact_bias,
+            exact_bias=config.exact_sums,
         ),
         "heat": partial(HeatFilter, scale=config.heat_scale, learned=config.heat_learned),
         "polynomial": partial(PolynomialFilter, degree=config.filter_degree),
@@ -117,6 +117,8 @@ def make_operator(
     Refused, before anything large is allocated, where it would take more memory than is free.
     """
     form = check_plan(graph, config, device).form
+    if config.exact_sums and "table" not in form:
+        raise AsgatError(f"exact_sums needs a table, and this is the {form} form; set form=table.")
     if form == "exact":
         return ExactOperator(graph, dtype=dtype, device=device)
     arma = config.operator == "arma"
@@ -135,7 +137,7 @@ def make_operator(
     if form == "dense":
         return ChebyshevOperator(graph, **shared)
     table = ArmaTableOperator if arma else TableOperator
-    return table(
+    operator: SpectralOperator = table(
         graph,
         **shared,
         candidates=max(config.candidates, config.k or 1),
@@ -144,6 +146,8 @@ def make_operator(
         builder="exact" if form == "exact table" else "truncated",
         progress=progress,
     )
+    operator.exact_sums = config.exact_sums
+    return operator
 
 
 def _build_asgat(

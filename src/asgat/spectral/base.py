@@ -31,6 +31,7 @@ class SpectralOperator(ABC):
         dtype: floating point type of the scores.
         device: where they are computed.
         capturable: whether an evaluation waits for nothing on the host, so that CUDA can record and replay it.
+        exact_sums: whether layers compute in double precision with weights of their own precision, see :meth:`shared`.
     """
 
     num_nodes: int
@@ -38,6 +39,7 @@ class SpectralOperator(ABC):
     dtype: torch.dtype
     device: torch.device
     capturable: bool = True
+    exact_sums: bool = False
 
     @abstractmethod
     def scores(
@@ -90,6 +92,15 @@ class SpectralOperator(ABC):
     def exchange(self, x: Tensor) -> Tensor:
         """The rows that the nodes of :meth:`top` count, from a layer's rows: these themselves, where all are held."""
         return x
+
+    def shared(self, weight: Tensor) -> Tensor:
+        """A weight that all rows share, as a layer on this operator is to use it.
+
+        With ``exact_sums`` that is in double precision. What a layer makes of the rows, and the sums over rows that
+        are the gradients, then differ in their last bits of a double where rows come in another order, or in parts; the
+        gradient is rounded to the weight's precision once, at the end, and comes out the same.
+        """
+        return weight.double() if self.exact_sums else weight
 
     def dense(self, filter: SpectralFilter) -> Tensor:
         """All scores [heads, N, N]. Costly: N² numbers per head; meant for tests and small graphs."""

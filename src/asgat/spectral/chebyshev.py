@@ -107,6 +107,8 @@ class ChebyshevOperator(SpectralOperator):
         """The coefficients c [heads, R + 1], differentiable in the filter; O(S · R) beside the filter itself."""
         points, transform = self._interpolation
         with torch.autocast(self.device.type, enabled=False):  # a handful of numbers that everything hangs on
+            if self.exact_sums:
+                return filter.transformed_in_double(self.points, self._transform).to(self.dtype)
             return filter.transformed(points, transform)
 
     def scores(

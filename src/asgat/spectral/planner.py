@@ -81,7 +81,7 @@ def plan(graph: Graph, config: ASGATConfig, device: torch.device | str = "cpu", 
     n, orders = graph.num_nodes, config.order + 1
     layers = [config.heads] * (config.layers - 1) + [config.out_heads]
     # Positions, indices, scores, weights, dropout and two gradients of every kept pair.
-    attention = sum(layers) * n * (config.k or 0) * 36
+    attention = sum(layers) * n * (config.k or 0) * (60 if config.exact_sums else 36)
     matrix = 12 * (graph.num_entries + n)
     if form == "exact":
         operator, building = n * n * (8 + 4), 3 * n * n * 8
@@ -98,7 +98,8 @@ def plan(graph: Graph, config: ASGATConfig, device: torch.device | str = "cpu", 
     else:
         operator, building = _table(graph, config, form, torch.device(device), sample)
         operator += 3 * matrix
-    features = sum(4 * 4 * heads * n * config.hidden for heads in layers) + len(layers) * 2 * 4 * n * config.hidden
+    item = 8 if config.exact_sums else 4
+    features = sum((4 * heads + 2) * item * n * config.hidden for heads in layers)
     parts = {"operator": operator, "building": building, "attention": attention, "features": features}
     return Plan(form, operator + max(building, attention + features), parts)
 

@@ -31,6 +31,7 @@ class ShardOperator(TableOperator):
         candidates: the k that can be asked for at most.
         sampling_points, lambda_max, damping, dtype, device: as for :class:`~asgat.spectral.ChebyshevOperator`, but with
             the largest eigenvalue as a number.
+        exact_sums: as for :class:`~asgat.spectral.SpectralOperator`.
     """
 
     def __init__(
@@ -42,13 +43,16 @@ class ShardOperator(TableOperator):
         damping: bool = False,
         dtype: torch.dtype = torch.float32,
         device: torch.device | str = "cpu",
+        exact_sums: bool = False,
     ) -> None:
+        self.exact_sums = exact_sums
         self.order, self.candidates, self.lambda_max = table.order, candidates, lambda_max
         self.device, self.dtype = torch.device(device), dtype
         points, transform = _interpolation(self.order, sampling_points or self.order + 1, lambda_max, damping)
         self.points, self._transform = points.to(self.device), transform.to(self.device)
         self._interpolation = self.points.to(dtype), self._transform.to(dtype)
         self._gather: Callable[[Tensor], Tensor] | None = None
+        self._share: Callable[[Tensor], Tensor] | None = None
         self._use(table)
 
     @classmethod
@@ -59,7 +63,7 @@ class ShardOperator(TableOperator):
         shard.device, shard.dtype = operator.device, operator.dtype
         shard.points, shard._transform = operator.points, operator._transform
         shard._interpolation = operator._interpolation
-        shard._gather = None
+        shard.exact_sums, shard._gather, shard._share = operator.exact_sums, None, None
         shard._use(operator.table)
         return shard
 
@@ -76,17 +80,25 @@ class ShardOperator(TableOperator):
         taken._use(self.table.take(rows))
         return taken
 
-    def renumbered(self, number: Tensor, num_inputs: int, gather: Callable[[Tensor], Tensor] | None = None) -> Self:
+    def renumbered(
+        self,
+        number: Tensor,
+        num_inputs: int,
+        gather: Callable[[Tensor], Tensor] | None = None,
+        share: Callable[[Tensor], Tensor] | None = None,
+    ) -> Self:
         """The same rows with node u called ``number[u]``, a place in what ``gather`` makes of a layer's input.
 
         Args:
             number: [N], int32; anything for a node that is never selected.
             num_inputs: rows of the input a layer is given.
             gather: called with the rows a layer has, returns those the numbers count; None takes them as they are.
+            share: does what :meth:`shared` says where the sums go over the rows of others too.
         """
         other = copy.copy(self)
         other.table = replace(self.table, index=number[self.table.index])
-        other._index, other._gather, other._num_inputs = other.table.index, gather, num_inputs
+        other._index, other._num_inputs = other.table.index, num_inputs
+        other._gather, other._share = gather, share
         other._selected = WeakKeyDictionary()
         for filter, last in self._selected.items():  # what was selected stays so
             other._selected[filter] = replace(last, index=other._nodes(last.position))
@@ -98,6 +110,9 @@ class ShardOperator(TableOperator):
 
     def exchange(self, x: Tensor) -> Tensor:
         return x if self._gather is None else self._gather(x)
+
+    def shared(self, weight: Tensor) -> Tensor:
+        return self._share(weight) if self.exact_sums and self._share is not None else super().shared(weight)
 
     def apply(self, filter: SpectralFilter, signal: Tensor) -> Tensor:
         raise AsgatError("A few rows of a table cannot filter a signal; use the operator of the whole graph.")

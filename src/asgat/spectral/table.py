@@ -109,20 +109,28 @@ class TableOperator(ChebyshevOperator):
         if k > self.candidates:
             raise AsgatError(f"k = {k} needs at least as many candidates, but there are {self.candidates}.")
         coefficients = self.coefficients(filter)
+        if not self.exact_sums:
+            index, _, score = self._select(filter, coefficients, k)
+            return index, score
+        index, position, score = self._select(filter, coefficients.detach(), k)
+        return index, rescore(self.table.value, self.shared(coefficients), position, score.double())
+
+    def _select(self, filter: SpectralFilter, coefficients: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Nodes, entries and scores of what the coefficients of a filter select."""
         value = self.table.value
         if coefficients.is_cuda or torch.compiler.is_compiling():  # to compare coefficients would wait for the device
             position, score = select_top(value, self._rows, coefficients, k)
-            return self._nodes(position), score
+            return self._nodes(position), position, score
         last = self._selected.get(filter)
         hint = None
         if last is not None and last.position.size(-1) == k:
             if torch.equal(last.coefficients, coefficients):  # an epoch trains with the filters the last was judged by
-                return last.index, rescore(value, coefficients, last.position, last.score)
+                return last.index, last.position, rescore(value, coefficients, last.position, last.score)
             hint = last.position
         position, score = select_top(value, self._rows, coefficients, k, hint)
         index = self._nodes(position)
         self._selected[filter] = _Selection(coefficients.detach(), index, position, score.detach())
-        return index, score
+        return index, position, score
 
     def _nodes(self, position: Tensor) -> Tensor:
         """What the selected entries stand for; a filler, -1, becomes the last entry's node, and weighs nothing."""

@@ -197,7 +197,8 @@ def iter_batched(
     """The places of jobs and their outcomes, as they become known; see :func:`train_batched`."""
     meter = _Meter(len(jobs), progress)
     operator = inputs[1] if len(inputs) == 2 else None
-    stackable = isinstance(operator, SpectralOperator) and not isinstance(operator, RationalForm)
+    alone = isinstance(operator, RationalForm) or getattr(operator, "exact_sums", False)
+    stackable = isinstance(operator, SpectralOperator) and not alone
     if not stackable or not StackedASGAT.serves(build(jobs[0].config)):
         for place, job in enumerate(jobs):
             try:

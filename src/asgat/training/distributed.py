@@ -211,7 +211,8 @@ class ShardTrainer:
         self.optimiser.zero_grad()
         loss = self._loss(self._logits(), "train")
         loss.backward()  # type: ignore[no-untyped-call]
-        self.group.sum_gradients(list(self.model.parameters()))
+        if not self.shard.operator.exact_sums:  # these are summed as they arise
+            self.group.sum_gradients(list(self.model.parameters()))
         self.optimiser.step()
         logits, right = self._evaluate()
         figures = torch.stack([loss.detach().double(), self._loss(logits, "val").double(), right / self.totals["val"]])

@@ -70,6 +70,11 @@ class Exchange:
         out: Tensor = _Exchange.apply(x, self)  # type: ignore[no-untyped-call]
         return out
 
+    def shared(self, weight: Tensor) -> Tensor:
+        """A weight that all ranks hold, in double precision: its gradient is summed over them, and then rounded."""
+        out: Tensor = _Shared.apply(weight, self.group)  # type: ignore[no-untyped-call]
+        return out
+
     def forward(self, x: Tensor) -> Tensor:
         out = x.new_empty(self.own + self.num_needed, x.size(1))
         out[: self.own] = x
@@ -104,3 +109,14 @@ class _Exchange(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         return ctx.exchange.backward(grad), None
+
+
+class _Shared(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, group: Group) -> Tensor:
+        ctx.group, ctx.dtype = group, weight.dtype
+        return weight.to(torch.float64, copy=True)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return ctx.group.sum(grad.clone(memory_format=torch.contiguous_format)).to(ctx.dtype), None

@@ -31,7 +31,7 @@ KNOWN = {
     "lr", "weight_decay", "dropout", "hidden", "layers", "epochs", "patience", "max_restarts", "normalize_features",
     "self_loops", "heads", "out_heads", "k", "elu", "root", "mix", "jump", "form", "candidates", "cap", "storage",
     "builder", "order", "sampling_points", "lambda_max", "damping", "filter", "filter_hidden", "filter_activation",
-    "exact_bias", "filter_degree", "heat_scale", "heat_learned", "numerator", "denominator", "steps", "fit_error",
+    "exact_sums", "filter_degree", "heat_scale", "heat_learned", "numerator", "denominator", "steps", "fit_error",
     "arma_tolerance",
 }  # fmt: skip
 
@@ -177,7 +177,8 @@ def build_shard(
         config.damping,
         dtype,
         group.device,
-    ).renumbered(number.to(group.device), last - first, exchange)
+        config.exact_sums,
+    ).renumbered(number.to(group.device), last - first, exchange, exchange.shared)
     x = source.features(first, last)
     y = torch.from_numpy(source.labels(first, last)).to(group.device)
     return Shard(first, last, shard_features(x, config, group.device, dtype), y, operator, exchange)
