@@ -90,8 +90,13 @@ def test_a_long_list_of_settings_does_not_become_a_name(study):
 def test_runs_on_a_small_graph_are_trained_together(study, monkeypatch, nodes, deterministic, together):
     asked = []
     monkeypatch.setattr(training, "TOGETHER", nodes)
-    monkeypatch.setattr(training.torch, "are_deterministic_algorithms_enabled", lambda: deterministic)
-    monkeypatch.setattr(training, "run", lambda *_, together, **__: asked.append(together is not None) or {"rows": []})
+    monkeypatch.setattr(torch, "are_deterministic_algorithms_enabled", lambda: deterministic)
+
+    def run(*_, together, **__):
+        asked.append(together is not None)
+        return {"rows": []}
+
+    monkeypatch.setattr(training, "run", run)
     train(study, "karate", "asgat-cheb", 0)
     assert asked == [together]
 

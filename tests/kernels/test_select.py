@@ -77,6 +77,21 @@ def test_a_hint_changes_nothing(device: str, lengths: list[int], heads: int, k: 
     assert torch.equal(score, expected_score)
 
 
+def test_a_table_kept_beside_its_transpose_is_the_same_and_may_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = pytest.importorskip("asgat.kernels.cpu.select", reason="without Numba there is no such kernel")
+    value, rows, coefficients = problem([9, 0, 300, 7, 256], 2, 6, torch.float32)
+    value = value + torch.linspace(0, 1, value.numel()).view_as(value)
+    for change in (0.0, 1.0):
+        value[3] += change
+        kept = select_top(value, rows, coefficients, 6)
+        with monkeypatch.context() as patched:
+            patched.setattr(kernel, "TURNED_BYTES", 0)
+            turned = select_top(value, rows, coefficients, 6)
+        assert all(torch.equal(a, b) for a, b in zip(kept, turned, strict=True))
+    other = ragged([300, 272])
+    assert torch.equal(select_top(value, other, coefficients, 6)[0], plain(value, other, coefficients, 6)[0])
+
+
 def test_a_hint_survives_scores_that_are_no_numbers() -> None:
     value, rows, coefficients = problem([9, 0, 4, 40], 2, 3)
     hint, _ = select_top(value, rows, coefficients, 6)

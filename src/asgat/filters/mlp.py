@@ -80,12 +80,12 @@ class MLPFilter(SpectralFilter):
         return hidden
 
     def _linear_response(self, frequency: Tensor) -> Tensor:
-        response: Tensor = self.layers[-1](self._hidden(frequency))
-        return response
+        last = cast(nn.Linear, self.layers[-1])
+        return F.linear(self._hidden(frequency), last.weight, last.bias)
 
     def forward(self, frequency: Tensor) -> Tensor:
-        response: Tensor = self.activation(self._linear_response(frequency))
-        return response
+        response = self._linear_response(frequency)
+        return response if self.output_activation == "none" else cast(Tensor, self.activation(response))
 
     def transformed(self, frequency: Tensor, matrix: Tensor) -> Tensor:
         r"""As for every filter; with ``exact_bias`` the matrix must interpolate by Chebyshev polynomials.

@@ -105,11 +105,12 @@ class ChebyshevOperator(SpectralOperator):
 
     def coefficients(self, filter: SpectralFilter) -> Tensor:
         """The coefficients c [heads, R + 1], differentiable in the filter; O(S · R) beside the filter itself."""
-        points, transform = self._interpolation
-        with torch.autocast(self.device.type, enabled=False):  # a handful of numbers that everything hangs on
-            if self.exact_sums:
-                return filter.transformed_in_double(self.points, self._transform).to(self.dtype)
-            return filter.transformed(points, transform)
+        if torch.is_autocast_enabled(self.device.type):
+            with torch.autocast(self.device.type, enabled=False):  # a handful of numbers that everything hangs on
+                return self.coefficients(filter)
+        if self.exact_sums:
+            return filter.transformed_in_double(self.points, self._transform).to(self.dtype)
+        return filter.transformed(*self._interpolation)
 
     def scores(
         self, filter: SpectralFilter, rows: slice | None = None, include_unreachable: bool = False
