@@ -75,9 +75,9 @@ def find(result: Result, dataset: str, form: str) -> dict[str, Any] | None:
 
 
 def tables(result: Result) -> list[Table]:
-    table = Table(title="Heat kernel: micro-F1 in percent", box=SIMPLE_HEAD)
-    table.add_column("data set")
-    for heading in ("form", "ours", "paper", "difference", "from learned"):
+    table = Table(title="Heat kernel: micro-F1 in percent", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("data set", no_wrap=True)
+    for heading in ("form", "ours", "paper", "difference", "to learned"):
         table.add_column(heading, justify="left" if heading == "form" else "right", no_wrap=True)
     for row in result["rows"]:
         learned = find(result, row["dataset"], "learned + root" if "root" in row["form"] else "learned")
