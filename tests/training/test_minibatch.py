@@ -132,6 +132,7 @@ def test_what_does_not_go_with_batches_is_refused(model, changes, words):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_pubmed_in_batches_is_as_good_as_in_one(real_data):
     """A few epochs of each; `benchmarks/distributed.py minibatch` trains to the end."""
     from asgat.data import load_dataset
