@@ -59,7 +59,10 @@ class PlainStep(Step):
     def __init__(self, model: nn.Module, *arguments: Any) -> None:
         super().__init__(model, *arguments)
         options = self.optimiser.defaults
-        self.optimiser = torch.optim.Adam(model.parameters(), options["lr"], weight_decay=options["weight_decay"])
+        self.plain = torch.optim.Adam(model.parameters(), options["lr"], weight_decay=options["weight_decay"])
+
+    def _update(self) -> None:
+        self.plain.step()
 
 
 def bench_epoch(

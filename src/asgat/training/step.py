@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from asgat.config import TrainConfig
 from asgat.data.dataset import Split
+from asgat.training.lean_adam import LeanAdam
 from asgat.training.metrics import roc_auc
 
 Figures = tuple[float, float, float]  # training loss, validation loss, validation score
@@ -32,7 +33,7 @@ class Step:
     ) -> None:
         self.model, self.inputs, self.metric = model, inputs, metric
         self.parameters, self.modules = list(model.parameters()), list(model.modules())
-        self.optimiser = torch.optim.Adam(
+        self.optimiser = LeanAdam(
             self.parameters,
             lr=config.lr,
             weight_decay=config.weight_decay,
@@ -50,11 +51,14 @@ class Step:
             parameter.grad = None
         train_loss = self._loss(self.model(*self.inputs).index_select(0, self.train_nodes))
         train_loss.backward()  # type: ignore[no-untyped-call]
-        self.optimiser.step()
+        self._update()
         logits = self.evaluate().index_select(0, self.val_nodes)
         val_loss = F.cross_entropy(logits, self.val_labels)
         val_score = score(logits, self.val_labels, self.metric)
         return torch.stack([train_loss.detach().double(), val_loss.double(), val_score])
+
+    def _update(self) -> None:
+        self.optimiser.advance()
 
     def _loss(self, logits: Tensor) -> Tensor:
         if self.weight is None:
