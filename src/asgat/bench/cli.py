@@ -31,9 +31,10 @@ def epoch(
     check_writable(json)
     with console.status("") as status:
         rows = bench_epoch(names(datasets), place, data_dir, repeats, status.update)
-    table = Table(title=f"Milliseconds of one epoch on {device}, medians of {repeats}", box=SIMPLE_HEAD)
+    title = f"Milliseconds of one epoch on {device}, medians of {repeats}"
+    table = Table(title=title, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for heading in ("data set", "asgat", "gat", "gat tuned", "all pairs", "× gat", "× tuned", "candidates"):
-        table.add_column(heading, justify="left" if heading == "data set" else "right")
+        table.add_column(heading, justify="left" if heading == "data set" else "right", no_wrap=True)
     for row in rows:
         times = [_number(row[key], ".2f") for key in ("asgat_ms", "gat_ms", "gat_tuned_ms", "dense_ms")]
         ratios = [f"{row[key]:.1f}" for key in ("speedup_vs_gat", "speedup_vs_tuned_gat", "candidates_per_node")]
