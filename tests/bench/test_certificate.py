@@ -45,7 +45,7 @@ def test_rows_have_the_promised_names_and_no_violation(small):
         assert row["max_error"] <= row["max_bound"]
         assert 0 <= row["certified_share"] <= 1
         assert row["score_range"][0] < row["score_range"][1]
-        assert (row["candidates"], row["cap"], row["dtype"]) == (24, 256, "float32")
+        assert (row["candidates"], row["cap"], row["dtype"]) == (32, 256, "float32")
     assert rows[0]["candidates_per_node"] > 16
     assert said
 

@@ -39,7 +39,7 @@ def test_rows_have_the_promised_names_and_sound_numbers(small):
         assert row["speedup_vs_gat"] == pytest.approx(row["gat_ms"] / row["asgat_ms"])
         assert row["speedup_vs_tuned_gat"] == pytest.approx(row["gat_tuned_ms"] / row["asgat_ms"])
         config = published_config(row["dataset"])
-        assert [row[key] for key in ("candidates", "cap", "order", "dtype")] == [24, 256, config.order, "float32"]
+        assert [row[key] for key in ("candidates", "cap", "order", "dtype")] == [32, 256, config.order, "float32"]
     assert any("csbm" in line for line in said)
 
 

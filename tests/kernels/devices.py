@@ -43,5 +43,5 @@ def captured(step: Callable[[], tuple[Tensor, ...]]) -> tuple[torch.cuda.CUDAGra
     torch.cuda.current_stream().wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        outputs = step()
+        outputs = tuple(output.detach() for output in step())  # a graph kept would be one of the capture's stream
     return graph, outputs

@@ -38,7 +38,7 @@ def evaluate(configs, calls=None, seconds=0.0):
     time.sleep(seconds)
     if calls is not None:
         calls.append(configs)
-    return [Score(score(config), 0.01, 7.0, 0, 0, 0.1) for config in configs]
+    return [Score(score(config), 0.01, 0.5, 0.6, 7.0, 0, 0, 0.1) for config in configs]
 
 
 def tuner(place, **options):

@@ -32,7 +32,7 @@ def epoch(
     with console.status("") as status:
         rows = bench_epoch(names(datasets), place, data_dir, repeats, status.update)
     title = f"Milliseconds of one epoch on {device}, medians of {repeats}"
-    table = Table(title=title, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table = _table(title)
     for heading in ("data set", "asgat", "gat", "gat tuned", "all pairs", "× gat", "× tuned", "candidates"):
         table.add_column(heading, justify="left" if heading == "data set" else "right", no_wrap=True)
     for row in rows:
@@ -58,9 +58,18 @@ def certificate(
     check_writable(json)
     with console.status("") as status:
         rows = bench_certificate(names(datasets), place, data_dir, epochs, status.update)
-    table = Table(title="Certificates against true errors", box=SIMPLE_HEAD)
-    for heading in ("data set", "cand.", "exact %", "mean bound", "max bound", "mean error", "max error", "violations"):
-        table.add_column(heading, justify="left" if heading == "data set" else "right")
+    table = _table("Certificates against true errors")
+    for heading in (
+        "data set",
+        "cand.",
+        "exact %",
+        "mean\nbound",
+        "max\nbound",
+        "mean\nerror",
+        "max\nerror",
+        "violations",
+    ):
+        table.add_column(heading, justify="left" if heading == "data set" else "right", no_wrap=True)
     for row in rows:
         figures = [f"{row[key]:.1e}" for key in ("mean_bound", "max_bound", "mean_error", "max_error")]
         share = f"{100 * row['certified_share']:.1f}"
@@ -88,9 +97,9 @@ def scale(
         raise AsgatError(f"--nodes must be at least 100 each, but one is {min(sizes)}.")
     with console.status("") as status:
         result = bench_scale(sizes, place, status.update)
-    table = Table(title="Growth with the graph: mean degree 10, order 8, 4 heads of 16, k 8", box=SIMPLE_HEAD)
-    for heading in ("nodes", "entries", "build s", "epoch s", "peak MiB", "exact %", "mean error ≤", "largest seen"):
-        table.add_column(heading, justify="right")
+    table = _table("Growth with the graph: mean degree 10, order 8, 4 heads of 16, k 8")
+    for heading in ("nodes", "entries", "build s", "epoch s", "peak MiB", "exact %", "mean\nerror ≤", "largest\nseen"):
+        table.add_column(heading, justify="right", no_wrap=True)
     for row in result["rows"]:
         table.add_row(
             f"{row['nodes']:,}",
@@ -114,6 +123,11 @@ def names(text: str) -> list[str]:
     if not parts:
         raise AsgatError("The list is empty; give names with commas between them.")
     return parts
+
+
+def _table(title: str) -> Table:
+    """One that leaves room for numbers: eight columns within 80 characters."""
+    return Table(title=title, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
 
 
 def _number(value: Any, form: str) -> str:

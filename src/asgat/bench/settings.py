@@ -8,7 +8,7 @@ from asgat.config import ASGATConfig
 from asgat.errors import AsgatError, suggest
 from asgat.nn.registry import make_config
 
-TABLE: dict[str, Any] = {"form": "table", "candidates": 24, "cap": 256}
+TABLE: dict[str, Any] = {"form": "table", "candidates": 32, "cap": 256}
 
 PUBLISHED: dict[str, dict[str, Any]] = {
     "texas": dict(order=16, dropout=0.1, heads=2, hidden=128, lr=0.06, weight_decay=5e-4, k=13),

@@ -43,6 +43,8 @@ class ASGATConv(nn.Module):
         root: add :math:`x_v W_{self}` to the output (not in the paper).
         mix: learn the share of every head, :math:`heads \cdot \mathrm{softmax}(s)_m`, by which its output is scaled;
             1 at the start (not in the paper).
+        gain: scale of W at the start beside a root term. With 0 the layer begins as :math:`x_v W_{self}` and attention
+            comes in as it proves useful; without a root term W starts in full (not in the paper).
         bias: add a learned bias.
         filter: called with ``heads``, gives the responses: a :class:`~asgat.filters.SpectralFilter` class or a
             ``functools.partial`` of one.
@@ -77,6 +79,7 @@ class ASGATConv(nn.Module):
         *,
         root: bool = False,
         mix: bool = False,
+        gain: float = 1.0,
         bias: bool = True,
         filter: Callable[[int], SpectralFilter] = MLPFilter,
         operator: str | OperatorFactory = "chebyshev",
@@ -92,7 +95,7 @@ class ASGATConv(nn.Module):
             raise AsgatError(f"dropout must be at least 0 and below 1, but is {dropout}.")
         self.in_channels, self.out_channels = in_channels, out_channels
         self.heads, self.concat, self.k, self.dropout = heads, concat, k, dropout
-        self.include_unreachable, self.cached = include_unreachable, cached
+        self.include_unreachable, self.cached, self.gain = include_unreachable, cached, gain
         self.filter = filter(heads)
         self.make_operator = operator_factory(operator, order)
         width = heads * out_channels if concat else out_channels
@@ -108,7 +111,7 @@ class ASGATConv(nn.Module):
     def reset_parameters(self) -> None:
         self._cached_operator = self._settled = None
         self.filter.reset_parameters()
-        nn.init.xavier_uniform_(self.weight)
+        nn.init.xavier_uniform_(self.weight, 1.0 if self.root_weight is None else self.gain)
         if self.root_weight is not None:
             nn.init.xavier_uniform_(self.root_weight)
         for start_at_zero in (self.mix, self.bias):

@@ -169,6 +169,7 @@ def _build_asgat(
         elu=config.elu,
         root=config.root,
         mix=config.mix,
+        gain=config.gain,
         jump=config.jump,
         propagate=config.propagate,
         alpha=config.alpha,

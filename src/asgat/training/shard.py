@@ -29,10 +29,10 @@ from asgat.training.runner import normalise_rows
 # Settings whose meaning does not change when the nodes are divided among ranks; any other must be at its default.
 KNOWN = {
     "lr", "weight_decay", "dropout", "hidden", "layers", "epochs", "patience", "max_restarts", "normalize_features",
-    "self_loops", "heads", "out_heads", "k", "elu", "root", "mix", "jump", "form", "candidates", "cap", "storage",
-    "builder", "order", "sampling_points", "lambda_max", "damping", "filter", "filter_hidden", "filter_activation",
-    "exact_sums", "filter_degree", "heat_scale", "heat_learned", "numerator", "denominator", "steps", "fit_error",
-    "arma_tolerance",
+    "self_loops", "heads", "out_heads", "k", "elu", "root", "mix", "gain", "jump", "form", "candidates", "cap",
+    "storage", "builder", "order", "sampling_points", "lambda_max", "damping", "filter", "filter_hidden",
+    "filter_activation", "exact_sums", "filter_degree", "heat_scale", "heat_learned", "numerator", "denominator",
+    "steps", "fit_error", "arma_tolerance",
 }  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from asgat.training.runner import make_features, prepare_graph
 from asgat.training.trainer import RunResult
 
 OF_THE_MODEL = {"lr", "weight_decay", "dropout", "hidden", "layers", "heads", "out_heads", "k", "elu", "root", "mix"}
-OF_THE_MODEL |= {"jump", "adjacency", "propagate", "alpha", "balanced", "normalize_features"}
+OF_THE_MODEL |= {"gain", "jump", "adjacency", "propagate", "alpha", "balanced", "normalize_features"}
 OF_THE_MODEL |= {"epochs", "patience", "max_restarts"}
 OF_THE_MODEL |= {"filter", "filter_hidden", "filter_activation", "filter_degree"}
 OF_THE_MODEL |= {"heat_scale", "heat_learned"}
@@ -31,10 +31,15 @@ KEPT = 12  # operators
 
 @dataclass(frozen=True)
 class Score:
-    """A trial's score: mean and spread over the runs; ``diverged`` runs count 0."""
+    """A trial's score: mean and spread over the runs; ``diverged`` runs count 0.
+
+    ``macro`` is the mean macro-F1 of the same nodes, ``val`` the mean score of validation nodes; neither decides.
+    """
 
     mean: float
     std: float
+    macro: float
+    val: float
     epochs: float
     restarts: int
     diverged: int
@@ -75,7 +80,7 @@ class Evaluation:
             )
         splits = [(dataset.splits[i if several else 0], seed if several else seed + i) for i in runs]
         self.judged = dataset.metric if folds else "val_score"  # on what stands in the place of the test nodes
-        self.blind = [(blind, seed) for split, seed in splits for blind in _without_test(dataset, split, folds)]
+        self.blind = [(blind, seed) for split, seed in splits for blind in _without_test(dataset, split, folds, seed)]
         self.y = torch.from_numpy(dataset.y).to(self.device)
         self._kept: OrderedDict[str, Any] = OrderedDict()
 
@@ -119,8 +124,11 @@ class Evaluation:
         return self._kept[key]
 
 
-def _without_test(dataset: Dataset, split: Split, folds: int) -> list[Split]:
-    """The split without its test nodes: once, or for every part of the training nodes once without that part too."""
+def _without_test(dataset: Dataset, split: Split, folds: int, seed: int) -> list[Split]:
+    """The split without its test nodes: once, or for every part of the training nodes once without that part too.
+
+    Another seed makes other parts: settings that won on some of them can be judged by others.
+    """
     if not folds:
         return [replace(split, test=split.val)]
     if not 2 <= folds <= len(split.train):
@@ -128,18 +136,21 @@ def _without_test(dataset: Dataset, split: Split, folds: int) -> list[Split]:
             f"{len(split.train)} training nodes of {dataset.name} cannot be divided into {folds} folds; take 2 or "
             "more, say 5."
         )
-    parts = np.array_split(np.random.default_rng(0).permutation(split.train), folds)
+    parts = np.array_split(np.random.default_rng(seed).permutation(split.train), folds)
     return [replace(split, train=np.setdiff1d(split.train, part), test=part) for part in parts]
 
 
 def _score(outcomes: Sequence[RunResult | AsgatError], judged: str) -> Score:
     done = [outcome for outcome in outcomes if isinstance(outcome, RunResult)]
-    scores = [getattr(outcome, judged) for outcome in done] + [0.0] * (len(outcomes) - len(done))
+    failed = [0.0] * (len(outcomes) - len(done))
+    scores, macro, val = ([getattr(one, key) for one in done] + failed for key in (judged, "macro_f1", "val_score"))
     return Score(
         mean=float(np.mean(scores)),
         std=float(np.std(scores)),
+        macro=float(np.mean(macro)),
+        val=float(np.mean(val)),
         epochs=float(np.mean([outcome.epochs for outcome in done])) if done else 0.0,
         restarts=sum(outcome.restarts for outcome in done),
-        diverged=len(outcomes) - len(done),
+        diverged=len(failed),
         seconds=sum(outcome.seconds for outcome in done),
     )

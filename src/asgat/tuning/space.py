@@ -43,6 +43,7 @@ OPEN: Space = {
 PLUS: Space = {
     "root": (True, False),
     "mix": (False, True),
+    "gain": (1.0, 0.1, 0.0),
     "jump": (False, True),
     "adjacency": (False, True),
     "propagate": (False, True),

@@ -186,7 +186,7 @@ class Tuner:
         except (AsgatError, torch.OutOfMemoryError) as error:  # settings that cannot be trained, say for want of memory
             for trial in group:
                 trial.set_user_attr("error", str(error))
-            scores = [Score(0.0, 0.0, 0.0, 0, 0, 0.0)] * len(group)
+            scores = [Score(0.0, 0.0, 0.0, 0.0, 0.0, 0, 0, 0.0)] * len(group)
         except BaseException:  # an interrupt, say: others may try again at once
             with self.worker.alone():
                 for trial in group:
