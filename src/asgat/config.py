@@ -83,7 +83,7 @@ class ASGATConfig(TrainConfig):
     elu: Literal["every", "hidden", "last", "none"] = _key("hidden", "layers followed by an ELU")
     root: bool = _key(False, "add the node's own features, x W_self, in every layer")
     mix: bool = _key(False, "learn how much each head of a layer counts; equally at the start")
-    gain: float = _key(1.0, "root: how loud attention is at the start beside it; 0 begins without", low=0.0)
+    gain: float = _key(1.0, "root: factor of attention beside it; a small one lets it come in slowly", low=1e-12)
     adjacency: bool = _key(False, "adjacency rows as further features; the weights then belong to one graph")
     jump: bool = _key(False, "add the input features, x W_jump, to the last layer's output")
     propagate: bool = _key(False, "pass the output through one more learned response, over the whole spectrum")

@@ -53,7 +53,7 @@ def dense_scores(conv, graph, operator):
 def dense_layer(conv, x, attention):
     """The layer's equation with an N×N attention, head by head."""
     share = torch.ones(conv.heads) if conv.mix is None else conv.heads * conv.mix.exp() / conv.mix.exp().sum()
-    outputs = [part * (a @ x @ conv.weight) for part, a in zip(share, attention, strict=True)]
+    outputs = [conv.gain * part * (a @ x @ conv.weight) for part, a in zip(share, attention, strict=True)]
     out = torch.cat(outputs, dim=1) if conv.concat else sum(outputs) / len(outputs)
     if conv.root_weight is not None:
         out = out + x @ conv.root_weight
@@ -121,6 +121,8 @@ def test_attention_output_and_gradients_are_the_dense_ones(size, operator, filte
         {"mix": True},
         {"mix": True, "heads": 3, "concat": False, "root": True},
         {"mix": True, "heads": 1},
+        {"gain": 0.25, "root": True},
+        {"gain": 3.0, "root": True, "mix": True, "concat": False},
     ],
     ids=str,
 )
@@ -140,6 +142,12 @@ def test_a_learned_mix_starts_as_the_plain_layer_and_learns(concat):
     mixed.reset_parameters()
     assert torch.equal(mixed.mix, torch.zeros(2, dtype=torch.float64))
     assert plain.mix is None
+
+
+def test_a_gain_belongs_to_the_attention_beside_a_root_term():
+    graph, x = ZOO["generic"], features(ZOO["generic"])
+    assert (layer(root=True, gain=0.25).gain, layer(gain=0.25).gain) == (0.25, 1.0)
+    torch.testing.assert_close(layer(gain=0.25)(x, graph), layer()(x, graph))
 
 
 def test_chebyshev_attention_converges_to_exact_as_the_order_grows():

@@ -117,12 +117,13 @@ def test_some_names_stand_for_something():
 
 
 def _every_option():
-    return make_config("asgat-plus", mix=True, jump=True, adjacency=True, propagate=True, alpha=0.4)
+    return make_config("asgat-plus", mix=True, jump=True, adjacency=True, propagate=True, alpha=0.4, gain=0.5)
 
 
 def test_options_reach_the_model():
     net: Any = model_spec("asgat-plus").make(_every_option(), 4, 2, 9)
     assert all(conv.mix is not None for conv in net.layers)
+    assert [conv.gain for conv in net.layers] == [0.5, 0.5]
     assert net.jump_weight.shape == (13, 2)
     assert (net.propagation.alpha, net.propagation.steps) == (0.4, 10)
     assert net.layers[0].weight.shape[0] == 13

@@ -22,6 +22,7 @@ OPTIONS = [
     {},
     {"root": True, "out_heads": 2, "elu": "hidden"},
     {"mix": True, "jump": True, "num_layers": 3, "elu": "last"},
+    {"root": True, "gain": 0.3},
     {"k": None, "num_layers": 1, "elu": "none"},
     {"root": True, "heads": 1},
     {"root": True, "propagate": True, "alpha": 0.4},

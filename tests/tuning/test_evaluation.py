@@ -28,6 +28,7 @@ def test_scores_are_the_validation_scores_of_the_ordinary_runner(model):
         result = run(data, model, values, [0, 2], seed=3)
         rows = [row["val_score"] for row in result["rows"]]
         assert score.mean == pytest.approx(np.mean(rows), abs=1e-6)
+        assert score.val == score.mean
         assert score.std == pytest.approx(np.std(rows), abs=1e-6)
         assert score.epochs == pytest.approx(result["epochs"], abs=1)
         assert score.diverged == 0
@@ -72,7 +73,15 @@ def test_with_folds_the_score_is_that_of_the_nodes_left_out():
     parts = [dataclasses.replace(data, splits=(split,)) for split, _ in judge.blind]
     rows = [run(part, "gcn", config("gcn"), [0], seed=3)["rows"][0] for part in parts]
     assert score.mean == pytest.approx(np.mean([row["micro_f1"] for row in rows]), abs=1e-6)
-    assert score.mean != pytest.approx(np.mean([row["val_score"] for row in rows]), abs=1e-6)
+    assert score.macro == pytest.approx(np.mean([row["macro_f1"] for row in rows]), abs=1e-6)
+    assert score.val == pytest.approx(np.mean([row["val_score"] for row in rows]), abs=1e-6)
+    assert score.mean != pytest.approx(score.val, abs=1e-6)
+
+
+def test_another_seed_leaves_other_nodes_out():
+    parts = [Evaluation(tiny_dataset(), "mlp", [0], seed, folds=2).blind[0][0].test for seed in (0, 0, 1)]
+    assert np.array_equal(parts[0], parts[1])
+    assert set(parts[0]) != set(parts[2])
 
 
 @pytest.mark.parametrize("folds", [-1, 1, 1000])

@@ -41,7 +41,7 @@ class ASGAT(nn.Module):
             program), after the ``"hidden"`` ones (the usual way), or nowhere (``"none"``).
         root: add :math:`x_v W_{self}` in every layer (not in the paper).
         mix: learn how much each head of a layer counts (not in the paper).
-        gain: how loud attention is at the start beside the root term, from 0 to 1 (not in the paper).
+        gain: factor of what is attended to, beside the root term (not in the paper).
         jump: add :math:`x_v W_{jump}`, a map of the input, to the last layer's output (not in the paper).
         propagate: pass the output through one more learned response, :math:`U g(\Lambda) U^\top`, over the whole
             spectrum: a :class:`~asgat.filters.PageRankFilter`, linear in the number of edges (not in the paper).

@@ -43,8 +43,8 @@ class ASGATConv(nn.Module):
         root: add :math:`x_v W_{self}` to the output (not in the paper).
         mix: learn the share of every head, :math:`heads \cdot \mathrm{softmax}(s)_m`, by which its output is scaled;
             1 at the start (not in the paper).
-        gain: scale of W at the start beside a root term. With 0 the layer begins as :math:`x_v W_{self}` and attention
-            comes in as it proves useful; without a root term W starts in full (not in the paper).
+        gain: factor of what is attended to, beside a root term; 1 without one. Adam moves all weights alike, so that
+            with a small factor attention comes in more slowly than the node's own features (not in the paper).
         bias: add a learned bias.
         filter: called with ``heads``, gives the responses: a :class:`~asgat.filters.SpectralFilter` class or a
             ``functools.partial`` of one.
@@ -95,7 +95,7 @@ class ASGATConv(nn.Module):
             raise AsgatError(f"dropout must be at least 0 and below 1, but is {dropout}.")
         self.in_channels, self.out_channels = in_channels, out_channels
         self.heads, self.concat, self.k, self.dropout = heads, concat, k, dropout
-        self.include_unreachable, self.cached, self.gain = include_unreachable, cached, gain
+        self.include_unreachable, self.cached, self.gain = include_unreachable, cached, gain if root else 1.0
         self.filter = filter(heads)
         self.make_operator = operator_factory(operator, order)
         width = heads * out_channels if concat else out_channels
@@ -111,7 +111,7 @@ class ASGATConv(nn.Module):
     def reset_parameters(self) -> None:
         self._cached_operator = self._settled = None
         self.filter.reset_parameters()
-        nn.init.xavier_uniform_(self.weight, 1.0 if self.root_weight is None else self.gain)
+        nn.init.xavier_uniform_(self.weight)
         if self.root_weight is not None:
             nn.init.xavier_uniform_(self.root_weight)
         for start_at_zero in (self.mix, self.bias):
@@ -162,7 +162,8 @@ class ASGATConv(nn.Module):
         attention_kept = attention.dropout(self.dropout, self.training)
         if self.mix is not None:
             attention_kept = attention_kept.scale(self.heads * operator.shared(self.mix).softmax(0))
-        gathered = operator.exchange(product(x, self.weight, operator))
+        mapped = product(x, self.weight, operator)
+        gathered = operator.exchange(mapped if self.gain == 1.0 else self.gain * mapped)
         within = bias.view(self.heads, -1) if bias is not None and beside else None
         out = attention_kept.aggregate(gathered, within)  # [heads, N, out]
         out = out.transpose(0, 1).flatten(1) if beside else out.mean(dim=0)

@@ -97,6 +97,7 @@ class StackedASGAT:
         if "mix" in own:
             weight = weight * (conv.heads * own["mix"].softmax(1))[:, :, None, None]
         mapped = self._product(x, own["weight"]).flatten(0, 1)
+        mapped = mapped if conv.gain == 1.0 else conv.gain * mapped
         k = weight.size(-1)
         index = index.reshape(weight.shape).transpose(1, 2).reshape(self.runs, -1) + self.first
         weight = weight.transpose(1, 2).reshape(-1, k)

@@ -43,7 +43,7 @@ OPEN: Space = {
 PLUS: Space = {
     "root": (True, False),
     "mix": (False, True),
-    "gain": (1.0, 0.1, 0.0),
+    "gain": Between(0.05, 1.0, log=True),
     "jump": (False, True),
     "adjacency": (False, True),
     "propagate": (False, True),
