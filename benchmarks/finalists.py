@@ -44,6 +44,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("log", type=Path, nargs="+", help="trials.jsonl of searches of one model on one data set")
     parser.add_argument("--count", type=int, default=5, help="trials that are judged again")
+    parser.add_argument("--members", type=int, default=1, help="networks of a committee, of every contestant")
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--folds", type=int, default=0, help="parts of the training nodes; 0: validation nodes judge")
     parser.add_argument("--device", default="cpu")
@@ -59,6 +60,7 @@ def main() -> None:
         # Where there is one split the seeds of the runs follow one another; those of another seed are others.
         evaluation = Evaluation(data, model, runs, seed if several else 10 * seed, args.device, folds=args.folds)
         for row in contestants(lines, args.count, with_macro):
+            row["settings"] |= {"members": args.members} if args.members > 1 else {}
             (score,) = evaluation([make_config(model, **row["settings"])])
             rows.append({"dataset": dataset, "model": model, "seed": seed, "folds": args.folds, **row, **asdict(score)})
             print(f"{dataset} {model} seed {seed} {row['trial']!s:>7}: {100 * score.mean:.2f}", flush=True)
@@ -66,10 +68,11 @@ def main() -> None:
                 args.json.write_text("".join(json.dumps(row) + "\n" for row in rows))
     print(f"\nmean over seeds, in percent, best first by {'micro and macro' if with_macro else 'micro'}-F1")
     print("  trial  score  macro  validation")
-    means = []
+    means: list[tuple[str, float, float, float]] = []
     for trial in dict.fromkeys(str(row["trial"]) for row in rows):
         own = [row for row in rows if str(row["trial"]) == trial]
-        means.append((trial, *(float(np.mean([row[key] for row in own])) for key in ("mean", "macro", "val"))))
+        micro, macro, val = (float(np.mean([row[key] for row in own])) for key in ("mean", "macro", "val"))
+        means.append((trial, micro, macro, val))
     for trial, micro, macro, val in sorted(means, key=lambda one: -_rank(one[1], one[2], with_macro)):
         print(f"{trial:>7}  {100 * micro:5.2f}  {100 * macro:5.2f}  {100 * val:5.2f}")
 

@@ -394,7 +394,7 @@ def test_train_prints_a_table_and_writes_its_files_and_goes_on(asgat, place):
         raise AssertionError("trained again")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runner, "train", never)
+        patch.setattr(runner, "train_run", never)
         code, again, _ = asgat(*train, "--out", "[a] run", "--json", "second.json")
     assert code == 0
     assert again == output
@@ -516,7 +516,7 @@ def test_train_and_compare_give_the_same_numbers(asgat, place):
 
 def test_an_interruption_says_how_to_go_on(asgat, place, monkeypatch):
     train = ["train", "karate", "--model", "mlp", "--splits", "0-2", *QUICK, "--out", "run"]
-    original, calls = trainer.train, []
+    original, calls = trainer.train_run, []
 
     def interrupted(*arguments):
         calls.append(1)
@@ -524,7 +524,7 @@ def test_an_interruption_says_how_to_go_on(asgat, place, monkeypatch):
             raise KeyboardInterrupt
         return original(*arguments)
 
-    monkeypatch.setattr(runner, "train", interrupted)
+    monkeypatch.setattr(runner, "train_run", interrupted)
     code, output, errors = asgat(*train)
     assert code == 130
     assert "Interrupted. Finished runs are kept" in errors

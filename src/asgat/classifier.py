@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
-from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -27,7 +25,7 @@ from asgat.prepared import OWN, Encoding, Prepared, as_mask, encode_graph_for, l
 from asgat.run_data import ENCODER_FILE, GRAPH_FILE, HEALTH_FILE, load_run, read_encoder, read_object
 from asgat.training.checkpoint import RunDirectory, read_metadata, to_json, write_atomic
 from asgat.training.runner import certified_figures, make_inputs, peak_memory_mb, resumable, summarise
-from asgat.training.trainer import Epoch, train
+from asgat.training.trainer import Epoch, train_run
 from asgat.training.unfinished import Keeper
 
 # Where they differ from the model's own defaults; features are scaled by their encoding, column by column.
@@ -138,9 +136,11 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         sizes = dataset.num_features, dataset.num_classes, dataset.num_nodes
         split = dataset.splits[0]
         keeper = Keeper(folder, 0, resumable=resumable(inputs)) if folder is not None else None
-        build = partial(spec.make, self.config_, *sizes)
-        with keeper or nullcontext():
-            outcome = train(build, inputs, labels, split, self.config_, self.seed, progress=progress, keeper=keeper)
+
+        def build(config: TrainConfig) -> torch.nn.Module:
+            return spec.make(config, *sizes)
+
+        outcome = train_run(build, inputs, labels, split, self.config_, self.seed, progress=progress, keeper=keeper)
         self.module_ = _filled(spec.make(self.config_, *sizes), outcome.state)
         row = {"run": 0, **{k: v for k, v in vars(outcome).items() if k not in ("history", "state")}}
         row |= certified_figures(spec, self.config_, dataset, inputs, labels, split, outcome.state)

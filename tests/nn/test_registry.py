@@ -24,7 +24,11 @@ needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU her
 GRAPH = ZOO["generic"]
 every_model = pytest.mark.parametrize("name", list(MODELS))
 FIXED = [(name, key) for name, spec in MODELS.items() for key in spec.fixed]
-OTHER = {"operator": {"chebyshev": "exact", "exact": "arma", "arma": "exact"}, "filter": {"mlp": "heat", "heat": "mlp"}}
+OTHER: dict[str, dict[Any, Any]] = {
+    "members": {1: 2},
+    "operator": {"chebyshev": "exact", "exact": "arma", "arma": "exact"},
+    "filter": {"mlp": "heat", "heat": "mlp"},
+}
 
 
 @every_model

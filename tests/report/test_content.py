@@ -5,7 +5,9 @@ import json
 import numpy as np
 import pytest
 from tests import dense
+from tests.report.conftest import train
 
+from asgat.data import load_dataset
 from asgat.errors import AsgatError
 from asgat.report import content as module
 from asgat.report.content import (
@@ -153,3 +155,16 @@ def test_a_model_without_attention_has_no_filters_and_no_distance(gcn):
     assert held["filters"] is None
     assert held["distance"] is None
     assert held["confusion"]
+
+
+def test_of_a_committee_the_first_network_is_shown(tmp_path):
+    run = load_run(train(tmp_path, load_dataset("karate"), "asgat-plus", heads=2, k=5, order=6, members=3))
+    held = collect(run)
+    json.dumps(held, allow_nan=False)
+    assert [len(layer) for layer in held["filters"]["layers"]] == [2, 1]
+    assert [curve["epoch"] for curve in held["curves"]] == [list(range(1, 7))] * 2
+    row = max(json.loads((tmp_path / "result.json").read_text())["rows"], key=lambda row: row["val_score"])
+    assert row["epochs"] == 18
+    prediction = run.logits().argmax(-1).numpy()
+    hits = prediction[run.test_mask] == run.y[run.test_mask]
+    assert hits.mean() == pytest.approx(row["micro_f1"])

@@ -10,7 +10,7 @@ from asgat.training.batched import check_configs, run_batched, runs_at_once, tra
 from asgat.training.batched import together as runs_together
 from asgat.training.batched_step import Job
 from asgat.training.runner import run
-from asgat.training.trainer import DivergedError, RunResult, train
+from asgat.training.trainer import DivergedError, RunResult, train_run
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 MIXED = [{}, {"lr": 0.05}, {"dropout": 0.2}, {"weight_decay": 0.02, "dropout": 0.0}, {"lr": 0.05, "dropout": 0.1}, {}]
@@ -18,7 +18,7 @@ MIXED = [{}, {"lr": 0.05}, {"dropout": 0.2}, {"weight_decay": 0.02, "dropout": 0
 
 def alone(model, job, metric="micro_f1"):
     build, inputs, y = problem(model, job.config)
-    return train(lambda: build(job.config), inputs, y, job.split, job.config, job.seed, metric)
+    return train_run(build, inputs, y, job.split, job.config, job.seed, metric)
 
 
 def together(model, chosen, metric="micro_f1", **options):
@@ -52,6 +52,7 @@ def assert_same(batched, single):
         ("asgat-plus", {"out_heads": 2}),
         ("asgat-plus", {"mix": True, "jump": True, "adjacency": True, "balanced": True, "form": "table"}),
         ("asgat-plus", {"propagate": True, "alpha": 0.3, "form": "table"}),
+        ("asgat-plus", {"members": 3, "gain": 0.5}),
         # Without it, biases whose gradient is rounding alone: Adam with weight decay blows that up. See MLPFilter.
         ("asgat-exact", {"filter_activation": "tanh"}),
         ("asgat-heat", {"heat_learned": True}),

@@ -222,7 +222,7 @@ def test_sums_and_means_of_what_the_runs_took(monkeypatch):
             fake_outcome(0.7, epochs=30, seconds=1.0, restarts=2),
         ]
     )
-    monkeypatch.setattr(runner, "train", lambda *_: next(outcomes))
+    monkeypatch.setattr(runner, "train_run", lambda *_: next(outcomes))
     result = run(tiny_dataset(), "mlp", quick(), [0, 1])
     assert (result["epochs"], result["restarts"]) == (20, 3)
     assert result["ms_per_epoch"] == pytest.approx(50)
@@ -307,7 +307,7 @@ def test_everything_is_readable_without_the_package(tmp_path):
 
 def test_the_saved_model_is_the_one_that_did_best_on_validation(tmp_path, monkeypatch):
     scores = iter([0.5, 0.9, 0.7, 0.9])
-    monkeypatch.setattr(runner, "train", lambda *_: fake_outcome(score := next(scores), mark=score))
+    monkeypatch.setattr(runner, "train_run", lambda *_: fake_outcome(score := next(scores), mark=score))
     run(tiny_dataset(splits=4), "mlp", quick(), range(4), out=tmp_path)
     tensors, metadata = read_model(tmp_path)
     assert tensors["mark"][0] == np.float32(0.9)
@@ -405,7 +405,7 @@ def test_a_better_model_of_before_the_kill_stays(tmp_path, monkeypatch):
         return fake_outcome(0.9 if len(trained) == 1 else 0.6, mark=float(len(trained)))
 
     trained, killed = [], [True]
-    monkeypatch.setattr(runner, "train", outcome)
+    monkeypatch.setattr(runner, "train_run", outcome)
     with pytest.raises(Killed):
         run(tiny_dataset(), "mlp", quick(), range(3), out=tmp_path)
     run(tiny_dataset(), "mlp", quick(), range(3), out=tmp_path)
@@ -586,7 +586,7 @@ def test_a_tolerance_that_is_met_changes_nothing(blocks, operators):
 
 
 def test_a_tolerance_of_a_truncated_table_is_refused_before_training(blocks, monkeypatch):
-    monkeypatch.setattr(runner, "train", lambda *_: pytest.fail("trained"))
+    monkeypatch.setattr(runner, "train_run", lambda *_: pytest.fail("trained"))
     with pytest.raises(AsgatError, match="A tolerance needs a table that is built exactly"):
         run(blocks, "asgat-cheb", attending(builder="truncated", tolerance=0.1), [0])
 

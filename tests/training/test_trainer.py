@@ -12,10 +12,10 @@ from asgat.config import ASGATConfig
 from asgat.data import load_dataset
 from asgat.data.dataset import Split
 from asgat.errors import AsgatError
-from asgat.nn.registry import model_spec
+from asgat.nn.registry import make_config, model_spec
 from asgat.training.metrics import majority_share
 from asgat.training.runner import make_inputs
-from asgat.training.trainer import Epoch, train
+from asgat.training.trainer import Epoch, evaluate, member_seed, train, train_run
 
 
 def run(build, dataset=None, config=None, seed=0, y=None, split=None, progress=None):
@@ -347,3 +347,27 @@ def test_settings_of_the_model_reach_the_optimiser():
 
 def test_asgat_settings_are_training_settings_too():
     assert run(Linear, config=ASGATConfig(epochs=2, max_restarts=0)).epochs == 2
+
+
+def test_members_of_a_committee_are_trained_as_if_they_were_alone():
+    data = tiny_dataset()
+    config = make_config("asgat-plus", members=3, hidden=4, heads=2, k=3, order=4, epochs=12, max_restarts=0)
+    inputs, y = make_inputs(data, "asgat-plus", config, torch.device("cpu")), torch.from_numpy(data.y)
+
+    def build(own):
+        return model_spec("asgat-plus").make(own, data.num_features, data.num_classes, data.num_nodes)
+
+    whole, one = train_run(build, inputs, y, data.splits[0], config, 5), config.replace(members=1)
+    apart = [train(lambda: build(one), inputs, y, data.splits[0], one, member_seed(5, i)) for i in range(3)]
+    assert len({one.val_loss for one in apart}) == 3
+    for i, alone in enumerate(apart):
+        own = {n.removeprefix(f"members.{i}."): v for n, v in whole.state.items() if n.startswith(f"members.{i}.")}
+        assert own.keys() == alone.state.keys()
+        assert all(torch.equal(own[name], value) for name, value in alone.state.items())
+    assert whole.epochs == len(whole.history) == sum(one.epochs for one in apart)
+    assert [epoch.attempt for epoch in whole.history] == [i for i, one in enumerate(apart) for _ in one.history]
+    net = build(config)
+    net.load_state_dict(whole.state)
+    assert evaluate(net, inputs, y, data.splits[0], "micro_f1") == {
+        key: getattr(whole, key) for key in ("val_loss", "val_score", "micro_f1", "macro_f1", "roc_auc")
+    }

@@ -30,6 +30,7 @@ from asgat.nn.asgat import ASGAT
 from asgat.nn.asgat_linear import ASGATLinear
 from asgat.nn.baselines import APPNP, GAT, GCN, GPRGNN, H2GCN, LINKX, MLP, SAGE, SGC, ARMANet, ChebNet, GeomGCN
 from asgat.nn.baselines.geom_gcn import virtual_nodes
+from asgat.nn.committee import Committee
 from asgat.sparse_features import SparseFeatures
 from asgat.spectral import (
     ArmaOperator,
@@ -156,7 +157,12 @@ def _build_asgat(
     out_channels: int,
     num_nodes: int | None = None,
     model: type[ASGAT] = ASGAT,
-) -> nn.Module:
+) -> ASGAT:
+    if config.members > 1:
+        one = config.replace(members=1)
+        return Committee(
+            [_build_asgat(one, in_channels, out_channels, num_nodes, model) for _ in range(config.members)]
+        )
     return model(
         in_channels,
         config.hidden,
@@ -253,7 +259,7 @@ def _asgat(
     return ModelSpec(summary, ASGATConfig, _build_asgat, prepare, fixed, defaults or {}, True, reference, cost)
 
 
-PAPER: dict[str, Any] = dict.fromkeys(OPTIONS, False)
+PAPER: dict[str, Any] = {**dict.fromkeys(OPTIONS, False), "members": 1}
 
 MODELS: dict[str, ModelSpec] = {
     "asgat-cheb": _asgat(

@@ -25,7 +25,17 @@ from asgat.spectral.planner import available_memory, plan
 from asgat.training.batched_step import BatchedStep, CapturedBatch, EagerBatch, Job
 from asgat.training.early_stopping import EarlyStopping
 from asgat.training.runner import certified_figures, fallback_figures, make_inputs, peak_memory_mb, run_split, summarise
-from asgat.training.trainer import DivergedError, Epoch, RunResult, hopeless_score, judge, seed_of, train
+from asgat.training.trainer import (
+    DivergedError,
+    Epoch,
+    RunResult,
+    hopeless_score,
+    joined,
+    judge,
+    member_seed,
+    seed_of,
+    train,
+)
 
 FREE = ("lr", "weight_decay", "dropout")  # what the runs of a batch may differ in, beside split and seed
 Outcome = RunResult | DivergedError
@@ -194,7 +204,39 @@ def iter_batched(
     at_once: int | None,
     progress: Progress | None,
 ) -> Iterator[tuple[int, Outcome]]:
-    """The places of jobs and their outcomes, as they become known; see :func:`train_batched`."""
+    """The places of jobs and their outcomes, as they become known; see :func:`train_batched`.
+
+    The members of committees are trained together too.
+    """
+    count = getattr(jobs[0].config, "members", 1)
+    if count == 1:
+        yield from _iter_single(build, inputs, y, jobs, metric, at_once, progress)
+        return
+    members = [
+        Job(job.split, member_seed(job.seed, i), job.config.replace(members=1)) for job in jobs for i in range(count)
+    ]
+    known: dict[int, Outcome] = {}
+    for place, outcome in _iter_single(build, inputs, y, members, metric, at_once, progress):
+        known[place] = outcome
+        whole = place // count
+        places = range(whole * count, (whole + 1) * count)
+        if not all(i in known for i in places):
+            continue
+        own = [known.pop(i) for i in places]
+        failed = next((one for one in own if isinstance(one, DivergedError)), None)
+        job, done = jobs[whole], [one for one in own if isinstance(one, RunResult)]
+        yield whole, failed or joined(build(job.config), done, inputs, y, job.split, metric)
+
+
+def _iter_single(
+    build: Callable[[TrainConfig], nn.Module],
+    inputs: tuple[Any, ...],
+    y: Tensor,
+    jobs: Sequence[Job],
+    metric: str,
+    at_once: int | None,
+    progress: Progress | None,
+) -> Iterator[tuple[int, Outcome]]:
     meter = _Meter(len(jobs), progress)
     operator = inputs[1] if len(inputs) == 2 else None
     alone = isinstance(operator, RationalForm) or getattr(operator, "exact_sums", False)

@@ -6,7 +6,7 @@ import math
 import platform
 import resource
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import nn
 
 from asgat.config import OPTIONS, TrainConfig
 from asgat.data.dataset import Dataset, Split
@@ -27,7 +28,7 @@ from asgat.spectral import TableOperator
 from asgat.spectral.arma import RationalForm
 from asgat.spectral.candidates import Progress
 from asgat.training.checkpoint import RunDirectory
-from asgat.training.trainer import Epoch, RunResult, evaluate, train
+from asgat.training.trainer import Epoch, RunResult, evaluate, train_run
 from asgat.training.unfinished import Keeper
 
 RunProgress = Callable[[int, Epoch], None]
@@ -197,20 +198,14 @@ def _one_by_one(
     progress: RunProgress | None,
 ) -> Iterator[tuple[int, RunResult]]:
     """Runs and what they came to; what is kept of an unfinished one goes when the next is asked for."""
+
+    def build(own: TrainConfig) -> nn.Module:
+        return spec.make(own, dataset.num_features, dataset.num_classes, dataset.num_nodes)
+
     for i in missing:
+        tell = partial(progress, i) if progress else None
         keeper = Keeper(out, i, resumable=resumable(inputs)) if out is not None else None
-        with keeper or nullcontext():
-            outcome = train(
-                lambda: spec.make(config, dataset.num_features, dataset.num_classes, dataset.num_nodes),
-                inputs,
-                y,
-                splits[i],
-                config,
-                seeds[i],
-                dataset.metric,
-                partial(progress, i) if progress else None,
-                keeper,
-            )
+        outcome = train_run(build, inputs, y, splits[i], config, seeds[i], dataset.metric, tell, keeper)
         yield i, outcome
         if keeper:
             keeper.remove()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from asgat.config import TrainConfig
+from asgat.config import ASGATConfig, TrainConfig
 from asgat.data.dataset import Split
 from asgat.errors import AsgatError
 from asgat.training.early_stopping import EarlyStopping
@@ -134,6 +135,63 @@ def hopeless_score(labels: npt.NDArray[np.int64], split: Split, metric: str) -> 
 def seed_of(seed: int, attempt: int) -> int:
     """The seed of an attempt, far from those of other runs."""
     return seed + 1_000_003 * attempt
+
+
+def member_seed(seed: int, member: int) -> int:
+    """The seed of a committee's member, far from those of other runs and of their later attempts."""
+    return seed + 70_001_033 * member
+
+
+def train_run(
+    build: Callable[[TrainConfig], nn.Module],
+    inputs: tuple[Any, ...],
+    y: Tensor,
+    split: Split,
+    config: TrainConfig,
+    seed: int = 0,
+    metric: str = "micro_f1",
+    progress: Progress | None = None,
+    keeper: Keeper | None = None,
+) -> RunResult:
+    """Trains what a configuration names: a network, see :func:`train`, or the members of a committee in turn.
+
+    Each member is trained as if it were alone. Of a committee nothing is kept in the middle: a run that was interrupted
+    begins anew.
+    """
+    if not isinstance(config, ASGATConfig) or config.members == 1:
+        with keeper or nullcontext():
+            return train(lambda: build(config), inputs, y, split, config, seed, metric, progress, keeper)
+    one = config.replace(members=1)
+    seeds = [member_seed(seed, i) for i in range(config.members)]
+    members = [train(lambda: build(one), inputs, y, split, one, own, metric, progress) for own in seeds]
+    return joined(build(config), members, inputs, y, split, metric)
+
+
+def joined(
+    committee: nn.Module,
+    members: Sequence[RunResult],
+    inputs: tuple[Any, ...],
+    y: Tensor,
+    split: Split,
+    metric: str,
+) -> RunResult:
+    """What a committee comes to, from what its members came to. Attempts of the members are counted on."""
+    state = {f"members.{i}.{name}": value for i, one in enumerate(members) for name, value in one.state.items()}
+    committee.load_state_dict(state)
+    history: list[Epoch] = []
+    for one in members:
+        before = history[-1].attempt + 1 if history else 0
+        history += [replace(epoch, attempt=epoch.attempt + before) for epoch in one.history]
+    return RunResult(
+        seed=members[0].seed,
+        epochs=sum(one.epochs for one in members),
+        best_epoch=members[0].best_epoch,
+        **evaluate(committee.to(y.device), inputs, y, split, metric),
+        restarts=sum(one.restarts for one in members),
+        seconds=sum(one.seconds for one in members),
+        history=history,
+        state=state,
+    )
 
 
 def _best_so_far(saved: Saved | None, seed: int, history: list[Epoch]) -> RunResult | None:
