@@ -43,7 +43,7 @@ def test_all_in_one(asgat, tmp_path, monkeypatch):
 def test_a_second_call_takes_the_runs_over(asgat, monkeypatch):
     arguments = ["micro", "--quick", "--datasets", "karate", "--models", "mlp"]
     assert asgat(*arguments)[0] == 0
-    monkeypatch.setattr("asgat.training.runner.train", None)
+    monkeypatch.setattr("asgat.training.runner.train_run", None)
     assert asgat(*arguments)[0] == 0
 
 

@@ -41,7 +41,7 @@ def test_predictions_and_weights_of_every_run_are_kept(study):
 def test_it_is_trained_once(study, monkeypatch):
     first = train(study, "karate", "gcn", 0)
     monkeypatch.setattr(training, "make_inputs", lambda *_: pytest.fail("trained again"))
-    monkeypatch.setattr("asgat.training.runner.train", lambda *_: pytest.fail("trained again"))
+    monkeypatch.setattr("asgat.training.runner.train_run", lambda *_: pytest.fail("trained again"))
     assert train(study, "karate", "gcn", 0).result == first.result
     again = Study(study.out, quick=True, datasets=("karate",))
     assert train(again, "karate", "gcn", 0).result == first.result
