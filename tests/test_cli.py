@@ -15,7 +15,7 @@ import torch
 from rich.console import Console
 from typer.testing import CliRunner
 
-from asgat import __version__, cli
+from asgat import __version__, cli, cli_options
 from asgat.config import ASGATConfig, TrainConfig
 from asgat.data import DATASETS, dataset_names, load_dataset
 from asgat.errors import AsgatError
@@ -706,3 +706,10 @@ def test_training_is_logged_for_tensorboard(asgat, place):
     code, _, errors = asgat("train", "karate", "--model", "mlp", "--splits", "0-1", *QUICK, "--tensorboard", "logs")
     assert code == 0, errors
     assert sorted(path.name for path in (place / "logs").iterdir()) == ["run-0", "run-1"]
+
+
+def test_what_is_kept_is_said_whatever_is_pressed_meanwhile(monkeypatch, capsys):
+    monkeypatch.setattr(cli_options.errors, "print", lambda words: (os.kill(os.getpid(), signal.SIGINT), print(words)))
+    assert cli_options.interrupted("Nothing is lost").exit_code == 130
+    assert capsys.readouterr().out == "Interrupted. Nothing is lost; the same command goes on from there.\n"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -28,6 +28,7 @@ from asgat.cli_options import (
     check_writable,
     console,
     errors,
+    interrupted,
     parse_runs,
     parse_settings,
     write_json,
@@ -466,8 +467,7 @@ class Job:
                 watch, building = log.beside(progress), progress.building
                 return run(data, model, config, self.runs, self.seed, self.device, out, self.fresh, watch, building)
         except KeyboardInterrupt:  # Typer would end in silence
-            errors.print("Interrupted. Finished runs are kept; the same command goes on from there.")
-            raise typer.Exit(130) from None
+            raise interrupted("Finished runs are kept") from None
 
 
 class RunProgress:

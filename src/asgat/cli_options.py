@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import signal
+import threading
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -97,3 +99,15 @@ def write_json(path: Path | None, values: Any) -> None:
 
     if path is not None:
         write_atomic(path, to_json(values))
+
+
+def interrupted(kept: str) -> typer.Exit:
+    """Says what is kept of an interrupted command, to the end whatever is pressed meanwhile; to be raised."""
+    main = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if main else None
+    try:
+        errors.print(f"Interrupted. {kept}; the same command goes on from there.")
+    finally:
+        if main:
+            signal.signal(signal.SIGINT, before)
+    return typer.Exit(130)

@@ -21,7 +21,7 @@ from asgat.cli_options import (
     check_device,
     check_writable,
     console,
-    errors,
+    interrupted,
     parse_settings,
     write_json,
 )
@@ -145,8 +145,7 @@ def _train(
                 watch = partial(log.beside(progress), 0)
                 classifier.fit_prepared(prepared, health, watch, progress.building, out)
         except KeyboardInterrupt:
-            errors.print("Interrupted. No model was written; the same command goes on from there.")
-            raise typer.Exit(130) from None
+            raise interrupted("No model was written") from None
         classifier.save_pretrained(out)
     return classifier
 

@@ -7,7 +7,17 @@ from typing import Annotated
 
 import typer
 
-from asgat.cli_options import DataDir, Deterministic, Device, Fresh, check_device, check_writable, console, errors
+from asgat.cli_options import (
+    DataDir,
+    Deterministic,
+    Device,
+    Fresh,
+    check_device,
+    check_writable,
+    console,
+    errors,
+    interrupted,
+)
 from asgat.errors import AsgatError, suggest
 
 NAMES = (
@@ -88,8 +98,7 @@ def reproduce(
                 for file in files:
                     console.print(f"{one}: {file}", highlight=False, soft_wrap=True, markup=False, emoji=False)
         except KeyboardInterrupt:  # Typer would end in silence
-            errors.print("Interrupted. Finished runs are kept; the same command goes on from there.")
-            raise typer.Exit(130) from None
+            raise interrupted("Finished runs are kept") from None
     if quick:
         console.print("quick: few runs and epochs on few data sets; these numbers are no result.", highlight=False)
 

@@ -22,6 +22,7 @@ from asgat.cli_options import (
     check_writable,
     console,
     errors,
+    interrupted,
     parse_runs,
     parse_settings,
     write_json,
@@ -108,8 +109,7 @@ def tune(
     try:
         tuner.run(evaluation, trials, seconds, told)
     except KeyboardInterrupt:
-        errors.print("Interrupted. Finished trials are kept; the same command goes on from there.")
-        raise typer.Exit(130) from None
+        raise interrupted("Finished trials are kept") from None
     rows, best = tuner.rows(), tuner.best()
     write_log(out / "trials.jsonl", {**facts, "metric": data.metric}, rows)
     found = {
