@@ -709,7 +709,11 @@ def test_training_is_logged_for_tensorboard(asgat, place):
 
 
 def test_what_is_kept_is_said_whatever_is_pressed_meanwhile(monkeypatch, capsys):
-    monkeypatch.setattr(cli_options.errors, "print", lambda words: (os.kill(os.getpid(), signal.SIGINT), print(words)))
+    def pressed(words):
+        os.kill(os.getpid(), signal.SIGINT)
+        print(words)
+
+    monkeypatch.setattr(cli_options.errors, "print", pressed)
     assert cli_options.interrupted("Nothing is lost").exit_code == 130
     assert capsys.readouterr().out == "Interrupted. Nothing is lost; the same command goes on from there.\n"
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
