@@ -22,7 +22,7 @@ class Committee(ASGAT):
     r"""Networks that differ in their random numbers alone; the probabilities they give a class are averaged.
 
     Members share nothing and are trained one by one, each stopped when it is best itself
-    (:func:`asgat.training.trainer.train`). What is looked at after training, filters and attention, is the first
+    (:func:`asgat.training.trainer.train_run`). What is looked at after training, filters and attention, is the first
     member's; a certificate covers all of them.
 
     Args:
