@@ -10,7 +10,7 @@ import pytest
 import torch
 from rich.console import Console
 
-from asgat import cli, graph_cli
+from asgat import cli, cli_options, graph_cli
 from asgat.data import contextual_sbm
 
 QUICK = ["--set", "epochs=8", "--set", "hidden=4", "--set", "heads=2", "--set", "max_restarts=0"]
@@ -22,6 +22,7 @@ def place(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for module in (cli, graph_cli):
         monkeypatch.setattr(module, "console", Console(width=200))
+    for module in (cli, cli_options):
         monkeypatch.setattr(module, "errors", Console(width=200, stderr=True))
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
