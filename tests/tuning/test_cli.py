@@ -75,6 +75,18 @@ def test_a_search_of_another_metric_says_so(tmp_path, monkeypatch):
     assert "val_micro_f1" not in found
 
 
+def test_a_search_by_macro_f1_too_says_so(tmp_path):
+    search = ["tune", "karate", "--model", "mlp", *QUICK, "--trials", "2", "--out", str(tmp_path)]
+    shown = invoke(*search, "--macro").stdout
+    assert "mean of score and macro-F1" in " ".join(shown.split())
+    log = [json.loads(line) for line in (tmp_path / "trials.jsonl").read_text().splitlines()]
+    assert all(row["with_macro"] for row in log)
+    assert all(row["value"] == pytest.approx((row["val"] + row["macro"]) / 2) for row in log)
+    found = tomllib.loads((tmp_path / "recipe.toml").read_text())["mlp"]["found"]
+    assert found["val_micro_f1_and_macro"] == pytest.approx(max(row["value"] for row in log), abs=1e-6)
+    assert "--macro" in found["command"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

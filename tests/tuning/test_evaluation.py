@@ -78,6 +78,17 @@ def test_with_folds_the_score_is_that_of_the_nodes_left_out():
     assert score.mean != pytest.approx(score.val, abs=1e-6)
 
 
+@pytest.mark.parametrize("folds", [0, 2])
+def test_with_macro_the_score_is_the_mean_of_both(folds):
+    data = tiny_dataset()
+    (plain,), (both,) = (
+        Evaluation(data, "gcn", [0, 1], 3, folds=folds, macro=m)([config("gcn")]) for m in (False, True)
+    )
+    assert both.mean == pytest.approx((plain.mean + plain.macro) / 2)
+    assert both.mean != pytest.approx(plain.mean, abs=1e-6)
+    assert (both.macro, both.val) == (plain.macro, plain.val)
+
+
 def test_another_seed_leaves_other_nodes_out():
     parts = [Evaluation(tiny_dataset(), "mlp", [0], seed, folds=2).blind[0][0].test for seed in (0, 0, 1)]
     assert np.array_equal(parts[0], parts[1])

@@ -42,6 +42,10 @@ def tune(
             "0: by the validation nodes."
         ),
     ] = 0,
+    macro: Annotated[
+        bool,
+        typer.Option("--macro", help="Judge by the mean of score and macro-F1: rare classes count as much as any."),
+    ] = False,
     set_: Settings = None,
     batch: Annotated[int, typer.Option(help="Trials of one architecture that are trained together.", min=1)] = 4,
     seconds: Annotated[float | None, typer.Option(help="After which no trial is begun any more.")] = None,
@@ -84,14 +88,16 @@ def tune(
     search = make_search(dataset, model, parse_settings(set_ or [], model_spec(model).config))
     check_writable(json)
     data = load_dataset(dataset, protocol, data_dir)
-    evaluation = Evaluation(data, model, runs, seed, where, folds)
+    evaluation = Evaluation(data, model, runs, seed, where, folds, macro)
     part = "" if runs == list(range(10)) else f"-runs{splits.replace(' ', '')}"
     part += f"-folds{folds}" if folds else ""
+    part += "-macro" if macro else ""
     name = f"{dataset}-{model}-seed{seed}{part}"
     out = out or Path("runs") / f"tune-{name}"
     check_writable(out / "trials.jsonl")
     facts = {"dataset": dataset, "model": model, "protocol": data.protocol, "runs": runs, "seed": seed}
     facts |= {"folds": folds} if folds else {}
+    facts |= {"with_macro": True} if macro else {}
     place = storage or str(out / "journal.log")
     shared = workers_folder(place)
     tuner = Tuner(open_storage(place), name, model, search, facts, seed, batch, workers=shared)
@@ -113,14 +119,15 @@ def tune(
     rows, best = tuner.rows(), tuner.best()
     write_log(out / "trials.jsonl", {**facts, "metric": data.metric}, rows)
     found = {
-        "command": command(dataset, model, trials, splits, seed, set_ or [], batch, protocol, folds),
+        "command": command(dataset, model, trials, splits, seed, set_ or [], batch, protocol, folds, macro),
         "seed": seed,
         "trials": len(rows),
         "trial": best["trial"],
-        f"{'held_out' if folds else 'val'}_{data.metric}": round(best["value"], 6),
+        f"{'held_out' if folds else 'val'}_{data.metric}{'_and_macro' if macro else ''}": round(best["value"], 6),
     }
     write_atomic(out / "recipe.toml", recipe_text(model, best["settings"], found).encode())
     judges = "training nodes left out" if folds else "validation nodes"
+    judges += ", mean of score and macro-F1" if macro else ""
     title = f"{model} on {dataset}: {len(rows)} trials, best {100 * best['value']:.2f} % on {judges}"
     figure = search_figure(rows, search.space, out / "search.png", title)
     console.print(best_table(rows, list(search.space), judges))
@@ -157,11 +164,13 @@ def command(
     batch: int,
     protocol: str | None,
     folds: int = 0,
+    macro: bool = False,
 ) -> str:
     """The command line that makes the same search."""
     words = ["asgat", "tune", dataset, "--model", model, "--trials", str(trials), "--seed", str(seed)]
     words += ["--splits", splits] if splits != "0-9" else []
     words += ["--folds", str(folds)] if folds else []
+    words += ["--macro"] if macro else []
     words += ["--batch", str(batch)] if batch != 4 else []
     words += ["--protocol", protocol] if protocol else []
     for pair in settings:
