@@ -87,12 +87,23 @@ def test_a_search_by_macro_f1_too_says_so(tmp_path):
     assert "--macro" in found["command"]
 
 
+def test_a_search_by_both_judges_says_so(tmp_path):
+    search = ["tune", "karate", "--model", "mlp", *QUICK, "--trials", "2", "--folds", "2", "--both"]
+    shown = invoke(*search, "--out", str(tmp_path)).stdout
+    assert "training nodes left out and validation nodes" in " ".join(shown.split())
+    log = [json.loads(line) for line in (tmp_path / "trials.jsonl").read_text().splitlines()]
+    assert all(row["with_validation"] and row["folds"] == 2 for row in log)
+    found = tomllib.loads((tmp_path / "recipe.toml").read_text())["mlp"]["found"]
+    assert found["held_out_and_val_micro_f1"] == pytest.approx(max(row["value"] for row in log), abs=1e-6)
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["nosuch"], "There is no data set 'nosuch'"),
         (["karate", "--model", "gnc"], "Unknown model 'gnc'"),
         (["karate", "--trials", "0"], "--trials must be at least 1"),
+        (["karate", "--both"], "--both is for --folds"),
         (["karate", "--set", "root=true"], "asgat-cheb stands for root"),
         (["karate", "--set", "nosuch=1"], "Unknown setting 'nosuch'"),
         (["karate", "--splits", "0-99"], "karate has splits 0 to 9"),
@@ -119,5 +130,7 @@ def test_a_recipe_that_is_none_is_told(tmp_path):
 def test_the_command_names_what_is_not_usual():
     plain = command("texas", "gcn", 40, "0-9", 0, [], 4, None)
     assert plain == "asgat tune texas --model gcn --trials 40 --seed 0"
+    judged = command("texas", "gcn", 40, "0-9", 0, [], 4, None, 5, True, True)
+    assert judged.endswith("--seed 0 --folds 5 --both --macro")
     full = command("texas", "gcn", 40, "0,2", 1, ["lr=1"], 2, "full")
     assert full.endswith("--seed 1 --splits 0,2 --batch 2 --protocol full --set lr=1")

@@ -89,6 +89,14 @@ def test_with_macro_the_score_is_the_mean_of_both(folds):
     assert (both.macro, both.val) == (plain.macro, plain.val)
 
 
+@pytest.mark.parametrize("macro", [False, True])
+def test_both_judges_count_the_same(macro):
+    data = tiny_dataset()
+    left, both = (Evaluation(data, "gcn", [0, 1], 3, "cpu", 2, macro, b)([config("gcn")])[0] for b in (False, True))
+    assert both.mean == pytest.approx((left.mean + left.val) / 2)
+    assert both.mean != pytest.approx(left.mean, abs=1e-6)
+
+
 def test_another_seed_leaves_other_nodes_out():
     parts = [Evaluation(tiny_dataset(), "mlp", [0], seed, folds=2).blind[0][0].test for seed in (0, 0, 1)]
     assert np.array_equal(parts[0], parts[1])

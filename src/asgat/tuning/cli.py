@@ -46,6 +46,9 @@ def tune(
         bool,
         typer.Option("--macro", help="Judge by the mean of score and macro-F1: rare classes count as much as any."),
     ] = False,
+    both: Annotated[
+        bool, typer.Option("--both", help="With --folds: judge by the parts left out and the validation nodes alike.")
+    ] = False,
     set_: Settings = None,
     batch: Annotated[int, typer.Option(help="Trials of one architecture that are trained together.", min=1)] = 4,
     seconds: Annotated[float | None, typer.Option(help="After which no trial is begun any more.")] = None,
@@ -84,19 +87,23 @@ def tune(
     get_info(dataset)
     if trials < 1:
         raise AsgatError(f"--trials must be at least 1, but is {trials}.")
+    if both and not folds:
+        raise AsgatError("--both is for --folds: without them validation nodes alone judge. Add --folds 5, say.")
     runs, where = parse_runs(splits), check_device(device)
     search = make_search(dataset, model, parse_settings(set_ or [], model_spec(model).config))
     check_writable(json)
     data = load_dataset(dataset, protocol, data_dir)
-    evaluation = Evaluation(data, model, runs, seed, where, folds, macro)
+    evaluation = Evaluation(data, model, runs, seed, where, folds, macro, both)
     part = "" if runs == list(range(10)) else f"-runs{splits.replace(' ', '')}"
     part += f"-folds{folds}" if folds else ""
+    part += "-both" if both else ""
     part += "-macro" if macro else ""
     name = f"{dataset}-{model}-seed{seed}{part}"
     out = out or Path("runs") / f"tune-{name}"
     check_writable(out / "trials.jsonl")
     facts = {"dataset": dataset, "model": model, "protocol": data.protocol, "runs": runs, "seed": seed}
     facts |= {"folds": folds} if folds else {}
+    facts |= {"with_validation": True} if both else {}
     facts |= {"with_macro": True} if macro else {}
     place = storage or str(out / "journal.log")
     shared = workers_folder(place)
@@ -118,15 +125,17 @@ def tune(
         raise interrupted("Finished trials are kept") from None
     rows, best = tuner.rows(), tuner.best()
     write_log(out / "trials.jsonl", {**facts, "metric": data.metric}, rows)
+    by = "held_out_and_val" if both else "held_out" if folds else "val"
     found = {
-        "command": command(dataset, model, trials, splits, seed, set_ or [], batch, protocol, folds, macro),
+        "command": command(dataset, model, trials, splits, seed, set_ or [], batch, protocol, folds, macro, both),
         "seed": seed,
         "trials": len(rows),
         "trial": best["trial"],
-        f"{'held_out' if folds else 'val'}_{data.metric}{'_and_macro' if macro else ''}": round(best["value"], 6),
+        f"{by}_{data.metric}{'_and_macro' if macro else ''}": round(best["value"], 6),
     }
     write_atomic(out / "recipe.toml", recipe_text(model, best["settings"], found).encode())
     judges = "training nodes left out" if folds else "validation nodes"
+    judges += " and validation nodes" if both else ""
     judges += ", mean of score and macro-F1" if macro else ""
     title = f"{model} on {dataset}: {len(rows)} trials, best {100 * best['value']:.2f} % on {judges}"
     figure = search_figure(rows, search.space, out / "search.png", title)
@@ -165,11 +174,13 @@ def command(
     protocol: str | None,
     folds: int = 0,
     macro: bool = False,
+    both: bool = False,
 ) -> str:
     """The command line that makes the same search."""
     words = ["asgat", "tune", dataset, "--model", model, "--trials", str(trials), "--seed", str(seed)]
     words += ["--splits", splits] if splits != "0-9" else []
     words += ["--folds", str(folds)] if folds else []
+    words += ["--both"] if both else []
     words += ["--macro"] if macro else []
     words += ["--batch", str(batch)] if batch != 4 else []
     words += ["--protocol", protocol] if protocol else []

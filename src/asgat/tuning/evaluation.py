@@ -61,6 +61,7 @@ class Evaluation:
             time without one part, and judged by that part: validation nodes end it and flatter what they ended. 0 for
             one training and the validation score.
         macro: judge by the mean of that score and macro-F1, in which a rare class counts as much as any.
+        both: with folds, judge by the mean of the nodes left out and the validation nodes.
     """
 
     def __init__(
@@ -72,9 +73,10 @@ class Evaluation:
         device: torch.device | str = "cpu",
         folds: int = 0,
         macro: bool = False,
+        both: bool = False,
     ) -> None:
         self.dataset, self.model, self.spec = dataset, model, model_spec(model)
-        self.macro = macro
+        self.macro, self.both = macro, both
         self.device = torch.device(device)
         several = len(dataset.splits) > 1
         if several and max(runs) >= len(dataset.splits):
@@ -100,7 +102,9 @@ class Evaluation:
             runs_at_once(self.dataset, configs[0], self.device),
         )
         each = len(self.blind)
-        return [_score(outcomes[i * each : (i + 1) * each], self.judged, self.macro) for i in range(len(configs))]
+        return [
+            _score(outcomes[i * each : (i + 1) * each], self.judged, self.macro, self.both) for i in range(len(configs))
+        ]
 
     def inputs(self, config: TrainConfig) -> tuple[Any, ...]:
         """What the model's ``forward`` takes, taken from an earlier configuration where that is the same."""
@@ -143,12 +147,14 @@ def _without_test(dataset: Dataset, split: Split, folds: int, seed: int) -> list
     return [replace(split, train=np.setdiff1d(split.train, part), test=part) for part in parts]
 
 
-def _score(outcomes: Sequence[RunResult | AsgatError], judged: str, with_macro: bool) -> Score:
+def _score(outcomes: Sequence[RunResult | AsgatError], judged: str, with_macro: bool, with_val: bool) -> Score:
     done = [outcome for outcome in outcomes if isinstance(outcome, RunResult)]
     failed = [0.0] * (len(outcomes) - len(done))
     scores, macro, val = ([getattr(one, key) for one in done] + failed for key in (judged, "macro_f1", "val_score"))
     if with_macro:
         scores = [(score + rare) / 2 for score, rare in zip(scores, macro, strict=True)]
+    if with_val:
+        scores = [(score + other) / 2 for score, other in zip(scores, val, strict=True)]
     return Score(
         mean=float(np.mean(scores)),
         std=float(np.std(scores)),
