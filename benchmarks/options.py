@@ -15,6 +15,7 @@ from asgat.data import load_dataset
 from asgat.recipe import load_config
 from asgat.tuning.evaluation import Evaluation
 
+NUMBERS = {"gain": (1.0, 0.3), "members": (1, 5)}  # what counts as without and as with it
 ALIKE = ("cora", "citeseer", "pubmed")  # where neighbours are
 EIGHT = "cora,citeseer,pubmed,chameleon,squirrel,wisconsin,cornell,texas"
 
@@ -27,28 +28,29 @@ def measure(name: str, options: list[str], runs: int, seed: int, device: str) ->
     (kept,) = evaluation([config])
     rows = []
     for option in options:
-        has = bool(getattr(config, option))
-        changes: dict[str, Any] = {option: not has}
+        without_it, with_it = NUMBERS.get(option, (False, True))
+        has = getattr(config, option) != without_it
+        changes: dict[str, Any] = {option: without_it if has else with_it}
         if option == "propagate" and not has:  # start near what the graph wants: an average, or no change
             changes["alpha"] = 0.1 if name in ALIKE else 0.9
         (turned,) = evaluation([config.replace(**changes)])
-        without, with_it = (turned, kept) if has else (kept, turned)
+        before, after = (turned, kept) if has else (kept, turned)
         rows.append(
             {
                 "dataset": name,
                 "option": option,
                 "in_recipe": has,
-                "without": without.mean,
-                "with": with_it.mean,
-                "gain": with_it.mean - without.mean,
-                "without_std": without.std,
-                "with_std": with_it.std,
+                "without": before.mean,
+                "with": after.mean,
+                "gain": after.mean - before.mean,
+                "without_std": before.std,
+                "with_std": after.std,
                 "runs": runs,
                 "seed": seed,
                 "device": device,
             }
         )
-        figures = [f"{100 * value:+6.1f}" for value in (without.mean, with_it.mean, rows[-1]["gain"])]
+        figures = [f"{100 * value:+6.1f}" for value in (before.mean, after.mean, rows[-1]["gain"])]
         print(f"{name:10} {option:10}", *figures, flush=True)
     return rows
 
@@ -56,7 +58,7 @@ def measure(name: str, options: list[str], runs: int, seed: int, device: str) ->
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--datasets", default=EIGHT)
-    parser.add_argument("--options", default=",".join(OPTIONS))
+    parser.add_argument("--options", default=",".join([*OPTIONS, *NUMBERS]))
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cpu")

@@ -37,6 +37,7 @@ class TrainConfig:
     normalize_features: bool = _key(True, "scale feature rows to sum 1")
     self_loops: Literal["keep", "add", "remove"] = _key("keep", "self-loops of the graph: keep, add or remove")
     balanced: bool = _key(False, "weigh training nodes so that every class counts the same in the loss")
+    balance: float = _key(1.0, "balanced: how far; 0.5 is half way, by the square roots of the classes' sizes", low=0.0)
 
     def __post_init__(self) -> None:
         hints = typing.get_type_hints(type(self))
@@ -52,6 +53,7 @@ class TrainConfig:
                     raise AsgatError(f"{field.name} must be {bound}, but is {value}.")
                 if below is not None and value >= below:
                     raise AsgatError(f"{field.name} must be below {below:g}, but is {value}.")
+        _check_probability("balance", self.balance)
 
     @classmethod
     def keys(cls) -> list[str]:

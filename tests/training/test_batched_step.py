@@ -33,9 +33,14 @@ def single_figures(job, model="asgat-plus", metric="micro_f1", epochs=3):
 
 
 @pytest.mark.parametrize("metric", ["micro_f1", "roc_auc"])
-@pytest.mark.parametrize("balanced", [False, True])
-def test_epochs_are_those_of_single_steps(metric, balanced):
-    chosen = jobs("asgat-plus", [{}, {"dropout": 0.0}, {"weight_decay": 0.1}], balanced=balanced)
+@pytest.mark.parametrize("balance", [None, 0.5, 1.0])
+def test_epochs_are_those_of_single_steps(metric, balance):
+    chosen = jobs(
+        "asgat-plus",
+        [{}, {"dropout": 0.0}, {"weight_decay": 0.1}],
+        balanced=balance is not None,
+        balance=balance or 1.0,
+    )
     epochs = EagerBatch(make_step(chosen, metric=metric))
     together = [epochs.run(9)[0] for _ in range(3)]
     for run, job in enumerate(chosen):

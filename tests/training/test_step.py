@@ -2,6 +2,8 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.class_weight import compute_sample_weight
 from tests.training.tiny import Constant, Linear, quick, tiny_dataset
@@ -61,6 +63,16 @@ def test_balanced_weights_are_scikit_learns_and_know_absent_classes():
     labels = torch.tensor([4, 0, 4, 4, 2, 0])
     expected = compute_sample_weight("balanced", labels.numpy()) / len(labels)
     np.testing.assert_allclose(balanced_weights(labels).numpy(), expected, rtol=1e-6)
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=40), st.floats(0.0, 1.0))
+def test_a_class_counts_by_a_power_of_its_size(labels, balance):
+    weights = balanced_weights(torch.tensor(labels), balance).numpy()
+    count = np.bincount(labels)
+    shares = np.array([np.sum(weights[np.equal(labels, c)]) for c in np.flatnonzero(count)])
+    expected = count[count > 0] ** (1 - balance)
+    np.testing.assert_allclose(shares, expected / expected.sum(), rtol=1e-9)
+    np.testing.assert_allclose(balanced_weights(torch.tensor(labels), 0.0).numpy(), 1 / len(labels), rtol=1e-9)
 
 
 def test_dropout_is_on_in_training_and_off_in_evaluation():

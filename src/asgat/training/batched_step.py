@@ -58,7 +58,7 @@ class BatchedStep:
         self.parameters = [value for value in state.values() if value.requires_grad]
         rates = [(job.config.lr, job.config.weight_decay) for job in jobs]
         self.optimiser = optimiser or StackedAdam(self.parameters, rates)
-        self.train = _Part([job.split.train for job in jobs], y, jobs[0].config.balanced)
+        self.train = _Part([job.split.train for job in jobs], y, balance=_balance(jobs[0].config))
         self.val = _Part([job.split.val for job in jobs], y)
 
     def __call__(self, seed: Tensor | None) -> Tensor:
@@ -105,10 +105,14 @@ class BatchedStep:
         )
 
 
+def _balance(config: TrainConfig) -> float:
+    return config.balance if config.balanced else 0.0
+
+
 class _Part:
     """The training or validation nodes of all runs, filled up to the same number with nodes that count nothing."""
 
-    def __init__(self, nodes: Sequence[Any], y: Tensor, balanced: bool = False) -> None:
+    def __init__(self, nodes: Sequence[Any], y: Tensor, balance: float = 0.0) -> None:
         longest = max(map(len, nodes))
         place = np.stack(
             [np.pad(own, (0, longest - len(own)), mode="edge") + i * len(y) for i, own in enumerate(nodes)]
@@ -119,9 +123,9 @@ class _Part:
         self.counted = torch.from_numpy(counted).to(y.device)
         self.count = self.counted.sum(dim=1).double()
         self.weight = self.counted / self.count.unsqueeze(1)
-        if balanced:
+        if balance:
             for i, own in enumerate(nodes):
-                self.weight[i, : len(own)] = balanced_weights(y[torch.from_numpy(own).to(y.device)])
+                self.weight[i, : len(own)] = balanced_weights(y[torch.from_numpy(own).to(y.device)], balance)
 
     def loss(self, logits: Tensor) -> Tensor:
         """Cross-entropy of every run."""

@@ -42,7 +42,7 @@ class Step:
         )
         self.train_nodes, self.val_nodes = (torch.from_numpy(part).to(y.device) for part in (split.train, split.val))
         self.train_labels, self.val_labels = y[self.train_nodes], y[self.val_nodes]
-        self.weight = balanced_weights(self.train_labels) if config.balanced else None
+        self.weight = balanced_weights(self.train_labels, config.balance) if config.balanced else None
 
     def __call__(self) -> Tensor:
         """One epoch; returns training loss, validation loss and score as a tensor [3] in double precision."""
@@ -78,10 +78,13 @@ class Step:
             module.training = training
 
 
-def balanced_weights(labels: Tensor) -> Tensor:
-    r"""Of every node :math:`1 / (C n_c)`, with C classes present and :math:`n_c` nodes of its own; they sum to 1."""
-    count = torch.bincount(labels)
-    return 1.0 / ((count > 0).sum() * count[labels])
+def balanced_weights(labels: Tensor, balance: float = 1.0) -> Tensor:
+    r"""Of every node :math:`n_c^{-b}`, with :math:`n_c` nodes of its class, divided by their sum.
+
+    A class counts :math:`n_c^{1 - b}` together: with a ``balance`` b of 1 all count the same, with 0 all nodes do.
+    """
+    weights = torch.bincount(labels)[labels].double().pow(-balance)
+    return weights / weights.sum()
 
 
 def score(logits: Tensor, labels: Tensor, metric: str) -> Tensor:

@@ -49,6 +49,7 @@ PLUS: Space = {
     "propagate": (False, True),
     "alpha": Between(0.05, 1.0),
     "balanced": (False, True),
+    "balance": Between(0.2, 1.0),
 }
 HEAT: Space = {"heat_scale": Between(0.5, 10.0, log=True)}
 BASELINE: Space = {
