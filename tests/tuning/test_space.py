@@ -108,3 +108,11 @@ def test_numbers_are_rounded_to_what_one_would_write():
     )
     drawn = {"lr": 0.0123456, "dropout": 0.1234567, "heads": 3}
     assert settings_of(search, drawn) == {"k": 3, "lr": 0.0123, "dropout": 0.12, "heads": 3}
+
+
+@pytest.mark.parametrize(("option", "number"), [("root", "gain"), ("propagate", "alpha"), ("balanced", "balance")])
+def test_a_number_is_not_searched_where_its_option_is_held_off(option, number):
+    off, on = (make_search("cora", "asgat-plus", {option: held}) for held in (False, True))
+    assert number not in off.space
+    assert number in on.space
+    assert set(off.space) == set(on.space) - {number}

@@ -51,6 +51,7 @@ PLUS: Space = {
     "balanced": (False, True),
     "balance": Between(0.2, 1.0),
 }
+NUMBER_OF = {"root": "gain", "propagate": "alpha", "balanced": "balance"}  # which plays no part without its option
 HEAT: Space = {"heat_scale": Between(0.5, 10.0, log=True)}
 BASELINE: Space = {
     "lr": Between(1e-3, 0.2, log=True),
@@ -149,6 +150,7 @@ def make_search(dataset: str, model: str, held: dict[str, Any] | None = None) ->
             del space[key]
         starts = [{key: recipe[key] for key in space}]
     fixed = {*given, *of_the_data, *spec.fixed}
+    fixed |= {number for option, number in NUMBER_OF.items() if given.get(option) is False}
     space = {key: values for key, values in space.items() if key not in fixed}
     if not space:
         raise AsgatError("Every setting of the search is held by --set; leave one open.")
