@@ -221,7 +221,9 @@ def check_four_workers(place):
     rows = after.rows()
     assert len(rows) == 24, "none lost, none too many"
     assert states(after).count("RUNNING") == 0
-    assert len({json.dumps(row["settings"]) for row in rows}) == 24, "workers draw differently"
+    assert [row["trial"] for row in rows] == list(range(24)), "each has a place of its own"
+    # Near the best settings rounded draws may meet by chance; two workers that drew alike would leave 18.
+    assert len({json.dumps(row["settings"]) for row in rows}) > 18, "workers draw differently"
     assert sum(row["settings"]["lr"] == 0.05 for row in rows) == 1, "known settings are tried once"
 
 
