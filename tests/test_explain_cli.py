@@ -44,6 +44,13 @@ def test_explain_prints_a_table_and_writes_the_same(trained, tmp_path):
     assert "node 7: class 0, predicted class" in output
 
 
+def test_of_a_committee_explain_says_whose_attention_it_shows(trained, tmp_path):
+    config = make_config("asgat-plus", epochs=2, hidden=4, heads=2, k=4, order=5, members=2)
+    run(load_dataset("karate"), "asgat-plus", config, runs=[0], out=tmp_path)
+    assert "2 networks answer together; this is what the first attends to." in call("explain", tmp_path, "--node", 7)
+    assert "answer together" not in call("explain", trained, "--node", 7)
+
+
 def test_explain_shows_the_best_of_every_head(trained):
     for top in (1, 2):
         assert call("explain", trained, "--node", 0, "--top", top).count("%") == 3 * top

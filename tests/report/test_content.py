@@ -90,6 +90,15 @@ def test_of_several_attempts_the_one_that_counted_is_drawn(karate_run, tmp_path)
         assert curve["val_loss"] == [loss] * 3
 
 
+def test_of_a_committee_the_first_network_is_drawn_whatever_their_joint_loss(karate_run, tmp_path):
+    from dataclasses import replace
+
+    lines = [line(e, 0, 2.0) for e in (1, 2, 3)] + [line(e, 1, 1.0) for e in (1, 2, 3)]
+    run = write_metrics(replace(karate_run, config=karate_run.config.replace(members=2)), tmp_path, lines)
+    (curve,) = training_curves(run, {"rows": [{"run": 0, "best_epoch": 2, "val_loss": 0.9}]})
+    assert curve["val_loss"] == [2.0] * 3
+
+
 def test_metrics_that_cannot_be_read_are_a_sentence(karate_run, tmp_path):
     run = write_metrics(karate_run, tmp_path, [{"run": 0}])
     with pytest.raises(AsgatError, match="cannot be read as metrics"):

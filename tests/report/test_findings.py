@@ -81,6 +81,12 @@ def test_unfinished_restarted_and_cut_short_runs_are_told(karate_run):
     assert "1 run;" in found["epochs"].text
 
 
+def test_of_a_committee_it_is_told_whose_attention_is_shown(karate_run):
+    committee = replace(karate_run, config=karate_run.config.replace(members=3))
+    found = about(training_findings(committee, {}, committee.y))
+    assert found["committee"].text.startswith("3 networks answer together")
+
+
 def test_overfitting_is_told(karate_run):
     prediction = np.where(karate_run.test_mask, 1 - karate_run.y, karate_run.y)
     found = about(training_findings(karate_run, {}, prediction))

@@ -108,7 +108,7 @@ def training_curves(run: RunData, result: dict[str, Any]) -> list[dict[str, Any]
             mine = [line for line in lines if line["run"] == row["run"]]
             if not mine:
                 continue
-            attempt = _kept_attempt(mine, row)
+            attempt = _kept_attempt(mine, row, getattr(run.config, "members", 1))
             kept = [line for line in mine if line["attempt"] == attempt]
             best = int(row["best_epoch"])
             step = -(-len(kept) // POINTS)
@@ -120,9 +120,11 @@ def training_curves(run: RunData, result: dict[str, Any]) -> list[dict[str, Any]
     return curves
 
 
-def _kept_attempt(lines: Sequence[dict[str, Any]], row: dict[str, Any]) -> int:
-    """The attempt whose score at the kept epoch is the run's."""
+def _kept_attempt(lines: Sequence[dict[str, Any]], row: dict[str, Any], members: int) -> int:
+    """The attempt whose loss at the kept epoch is the run's; of a committee, whose loss no member has, the first."""
     at_best = [line for line in lines if line["epoch"] == row["best_epoch"]]
+    if at_best and members > 1:
+        return min(int(line["attempt"]) for line in at_best)
     nearest = min(at_best or lines, key=lambda line: abs(line["val_loss"] - row["val_loss"]))
     return int(nearest["attempt"])
 

@@ -1,0 +1,46 @@
+"""Whether the files of Geom-GCN's relations tell classes: the share of pairs of one class in every group.
+
+Counted between training nodes. Where a space is made from the graph alone, the four directions of a neighbour tell
+little about its class; u lies from v where v lies from u, turned round, so that directions 0 and 3, and 1 and 2, come in
+pairs. "Both ways" counts edges that the file gives the same direction from either end, which no two points can have.
+
+python benchmarks/relations.py --datasets cora,citeseer,pubmed
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+
+from asgat.data import load_dataset
+from asgat.geometry.relations import DIRECTIONS
+from asgat.geometry.spaces import SPACES
+
+SEVEN = "cora,citeseer,pubmed,chameleon,wisconsin,cornell,texas"  # those with published files
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--datasets", default=SEVEN)
+    names = parser.parse_args().datasets.split(",")
+    print("pairs of one class, in percent, by direction in the graph; edges of one direction both ways, in percent")
+    for name in names:
+        data = load_dataset(name)
+        train = np.zeros(data.num_nodes, dtype=bool)
+        train[data.splits[0].train] = True
+        for space in SPACES:
+            pairs = data.relations(space)
+            graph = pairs.kind < DIRECTIONS
+            node, neighbour, kind = pairs.node[graph], pairs.neighbour[graph], pairs.kind[graph]
+            known = train[node] & train[neighbour]
+            alike = data.y[node] == data.y[neighbour]
+            shares = [100 * alike[known & (kind == direction)].mean() for direction in range(DIRECTIONS)]
+            forth, back = (node * data.num_nodes + neighbour), (neighbour * data.num_nodes + node)
+            same = np.isin(forth * DIRECTIONS + kind, back * DIRECTIONS + kind)
+            figures = " ".join(f"{share:5.1f}" for share in shares)
+            print(f"{name:10} {space:10} {figures}   {100 * same.mean():5.1f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
