@@ -1,8 +1,9 @@
 """Whether the files of Geom-GCN's relations tell classes: the share of pairs of one class in every group.
 
 Counted between training nodes. Where a space is made from the graph alone, the four directions of a neighbour tell
-little about its class; u lies from v where v lies from u, turned round, so that directions 0 and 3, and 1 and 2, come in
-pairs. "Both ways" counts edges that the file gives the same direction from either end, which no two points can have.
+little about its class. And u lies from v where v lies from u, turned round: directions 0 and 3, and 1 and 2, come in
+pairs. The last column is the share of edges that have the same direction from either end, which no two points of a
+plane have unless they are one.
 
 python benchmarks/relations.py --datasets cora,citeseer,pubmed
 """
@@ -24,7 +25,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--datasets", default=SEVEN)
     names = parser.parse_args().datasets.split(",")
-    print("pairs of one class, in percent, by direction in the graph; edges of one direction both ways, in percent")
+    print("percent of edges within a class, by direction; percent of edges with one direction from both ends")
     for name in names:
         data = load_dataset(name)
         train = np.zeros(data.num_nodes, dtype=bool)

@@ -4,7 +4,8 @@ A line of the published files, ``node1,node2 <tab> space <tab> relation_type``, 
 latent space and tells in which of four directions one lies from the other. As in the authors' program, node1 is a
 neighbour of node2, which sums over it. That matters for Poincaré alone, whose files hold most pairs in one order: hubs
 have many latent neighbours there and other nodes none. Isomap is called MDS. Of the paper's data sets Squirrel alone
-has no files.
+has no files. In the Isomap files of CiteSeer and Pubmed the direction of an edge nearly tells whether its ends are of
+one class, test nodes included (``benchmarks/relations.py``): scores made with them are no measure of the model.
 """
 
 from __future__ import annotations
