@@ -28,3 +28,42 @@ def test_the_command_line_starts_without_torch():
     """`--help` and `--version` answer at once: what is slow to import is imported where it is used."""
     code = "import sys, asgat.cli; sys.exit('torch' in sys.modules or 'matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (RuntimeError("scatter does not have a deterministic implementation, but …"), "scatter has no fixed order"),
+        (
+            RuntimeError("CUDA out of memory. Tried to allocate 9 GiB.\nsee the manual"),
+            "not enough memory: CUDA out of",
+        ),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), "not enough memory: DefaultCPU"),
+        (MemoryError(), "not enough memory: none is left"),
+        (RuntimeError("CUDA error: CUDA-capable device(s) is/are busy or unavailable\nSearch for"), "--device cpu"),
+    ],
+)
+def test_trouble_with_the_machine_is_a_sentence(monkeypatch, capsys, error, sentence):
+    from asgat import cli
+
+    def raising(standalone_mode):
+        raise error
+
+    monkeypatch.setattr(cli, "app", raising)
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    told = capsys.readouterr().err
+    assert left.value.code == 2
+    assert sentence in told
+    assert "Search for" not in told
+
+
+def test_a_bug_of_ours_is_no_sentence(monkeypatch):
+    from asgat import cli
+
+    def raising(standalone_mode):
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    monkeypatch.setattr(cli, "app", raising)
+    with pytest.raises(RuntimeError, match="illegal"):
+        cli.main()
