@@ -56,6 +56,7 @@ def test_trouble_with_the_machine_is_a_sentence(monkeypatch, capsys, error, sent
     assert left.value.code == 2
     assert sentence in told
     assert "Search for" not in told
+    assert ".." not in told
 
 
 def test_a_bug_of_ours_is_no_sentence(monkeypatch):
