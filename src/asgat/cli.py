@@ -35,7 +35,7 @@ from asgat.cli_options import (
 )
 from asgat.convert_cli import convert
 from asgat.distributed_cli import Distributed, begin_rank, train_in_parts
-from asgat.errors import AsgatError, brief
+from asgat.errors import AsgatError, trouble_of_the_machine
 from asgat.experiments.cli import reproduce
 from asgat.explain_cli import explain, report
 from asgat.graph_cli import TensorBoard, fit, predict
@@ -66,26 +66,10 @@ def main() -> None:
     except AsgatError as error:
         fail(str(error))
     except (RuntimeError, MemoryError) as error:
-        sentence = _of_the_machine(error)
+        sentence = trouble_of_the_machine(error)
         if sentence is None:
             raise
         fail(sentence)
-
-
-def _of_the_machine(error: Exception) -> str | None:
-    """What is wrong with the machine rather than with us, as a sentence; torch tells it as a RuntimeError."""
-    reason = brief(str(error).partition("\n")[0]).rstrip(".")
-    if "does not have a deterministic implementation" in reason:
-        what = reason.partition(" does not have")[0]
-        return f"On CUDA {what} has no fixed order; leave out --deterministic, or use --device cpu."
-    if isinstance(error, MemoryError) or "out of memory" in reason or "can't allocate memory" in reason:
-        return (
-            f"There is not enough memory: {reason or 'none is left'}. Set fewer heads, a smaller hidden size or "
-            "fewer candidates, or train in batches (--set batch_size=1024)."
-        )
-    if any(trouble in reason for trouble in ("busy or unavailable", "no CUDA-capable device", "driver")):
-        return f"The GPU cannot be used: {reason}. See what else is running on it, or use --device cpu."
-    return None
 
 
 def fail(sentence: str) -> NoReturn:

@@ -30,3 +30,22 @@ def brief(reason: object, length: int = 300) -> str:
     """What another library says was wrong, on one line and cut short: it may quote the file, or fill a page."""
     text = " ".join(str(reason).split())
     return text if len(text) <= length else f"{text[:length]}…"
+
+
+def trouble_of_the_machine(error: Exception) -> str | None:
+    """What is wrong with the machine rather than with us, as a sentence; None if it is not the machine.
+
+    torch tells such things as a RuntimeError.
+    """
+    reason = brief(str(error).partition("\n")[0]).rstrip(".")
+    if "does not have a deterministic implementation" in reason:
+        what = reason.partition(" does not have")[0]
+        return f"On CUDA {what} has no fixed order; leave out --deterministic, or use --device cpu."
+    if isinstance(error, MemoryError) or "out of memory" in reason or "can't allocate memory" in reason:
+        return (
+            f"There is not enough memory: {reason or 'none is left'}. Set fewer heads, a smaller hidden size or "
+            "fewer candidates, or train in batches (--set batch_size=1024)."
+        )
+    if any(trouble in reason for trouble in ("busy or unavailable", "no CUDA-capable device", "driver")):
+        return f"The GPU cannot be used: {reason}. See what else is running on it, or use --device cpu."
+    return None

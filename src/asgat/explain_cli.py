@@ -62,9 +62,8 @@ def explain(
     bands = [{"name": name, "from": low, "to": high} for name, (low, high) in zip(BAND_NAMES, BANDS, strict=True)]
     told = "; ".join(f"{band['name']} {band['from']:g} to {band['to']:g}" for band in bands)
     console.print(f"band: the frequencies λ that add most to the score: {told}.", highlight=False)
-    members = getattr(held.config, "members", 1)
-    if members > 1:
-        console.print(f"{members} networks answer together; this is what the first attends to.", highlight=False)
+    if held.members > 1:
+        console.print(f"{held.members} networks answer together; this is what the first attends to.", highlight=False)
     where = {"run": str(run), "model": held.name, "dataset": held.dataset.name}
     write_json(json, {**where, "node": about, "bands": bands, "rows": rows})
 

@@ -58,6 +58,11 @@ class RunData:
         return self.dataset.graph
 
     @property
+    def members(self) -> int:
+        """How many networks answer together."""
+        return getattr(self.config, "members", 1)
+
+    @property
     def x(self) -> npt.NDArray[np.float32]:
         return self.dataset.x
 

@@ -108,7 +108,7 @@ def training_curves(run: RunData, result: dict[str, Any]) -> list[dict[str, Any]
             mine = [line for line in lines if line["run"] == row["run"]]
             if not mine:
                 continue
-            attempt = _kept_attempt(mine, row, getattr(run.config, "members", 1))
+            attempt = _kept_attempt(mine, row, run.members)
             kept = [line for line in mine if line["attempt"] == attempt]
             best = int(row["best_epoch"])
             step = -(-len(kept) // POINTS)

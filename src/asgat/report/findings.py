@@ -76,9 +76,8 @@ def training_findings(run: RunData, result: dict[str, Any], prediction: npt.NDAr
         if learned - score > 0.25:
             text = f"Training nodes are {learned:.1%} right, test nodes {score:.1%}; more dropout may help."
             found.append(Finding("note", "overfitting", text))
-    members = getattr(run.config, "members", 1)
-    if members > 1:
-        text = f"{members} networks answer together; training curves, filters and attention are the first one's."
+    if run.members > 1:
+        text = f"{run.members} networks answer together; training curves, filters and attention are the first one's."
         found.append(Finding("note", "committee", text))
     rows = result.get("rows") or []
     if result.get("finished") is False:
