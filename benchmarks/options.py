@@ -15,7 +15,7 @@ from asgat.data import load_dataset
 from asgat.recipe import load_config
 from asgat.tuning.evaluation import Evaluation
 
-NUMBERS = {"gain": (1.0, 0.3), "members": (1, 5)}  # what counts as without and as with it
+NUMBERS = {"gain": (1.0, 0.3), "members": (1, 5), "similar": (0, 2)}  # what counts as without and as with it
 ALIKE = ("cora", "citeseer", "pubmed")  # where neighbours are
 EIGHT = "cora,citeseer,pubmed,chameleon,squirrel,wisconsin,cornell,texas"
 

@@ -51,6 +51,14 @@ def test_of_a_committee_explain_says_whose_attention_it_shows(trained, tmp_path)
     assert "answer together" not in call("explain", trained, "--node", 7)
 
 
+def test_explain_says_that_hops_count_links_to_similar_nodes(trained, tmp_path):
+    config = make_config("asgat-plus", epochs=2, hidden=4, heads=2, k=4, order=5, similar=2)
+    run(load_dataset("karate"), "asgat-plus", config, runs=[0], out=tmp_path)
+    told = "joined to the 2 most like it in features; hops count these"
+    assert told in call("explain", tmp_path, "--node", 7)
+    assert "most like it" not in call("explain", trained, "--node", 7)
+
+
 def test_explain_shows_the_best_of_every_head(trained):
     for top in (1, 2):
         assert call("explain", trained, "--node", 0, "--top", top).count("%") == 3 * top

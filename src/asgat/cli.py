@@ -417,7 +417,7 @@ def report_files(out: Path, data: Any) -> None:
 
     model, name, config = load_model(out)
     if isinstance(model, ASGAT):
-        graph = data.graph.with_self_loops(config.self_loops)
+        graph = data.graph_for(config)
         title = f"{name} on {data.name}: what each head listens to"
         figure = filter_figure(model, graph, out / "filters.png", title)
         console.print(f"learned filters: {figure}", highlight=False, soft_wrap=True, markup=False, emoji=False)

@@ -91,6 +91,8 @@ class ASGATConfig(TrainConfig):
     propagate: bool = _key(False, "pass the output through one more learned response, over the whole spectrum")
     alpha: float = _key(0.1, "propagate: probability to go back, of PageRank where it starts; 1 is no change", low=0.0)
     members: int = _key(1, "networks trained apart whose probabilities are averaged", low=1, below=MANY)
+    similar: int = _key(0, "join each node to so many whose features are most like its own", low=0, below=MANY)
+    similar_weight: float = _key(0.2, "similar: weight of these links, 1 is the mean of the graph's own", low=1e-12)
     batch_size: int | None = _key(None, "training nodes of one step; none takes all of them at once", low=1)
     include_unreachable: bool = _key(False, "let nodes of other components compete, with score 0")
     form: Literal["auto", "dense", "table"] = _key("auto", "score all pairs, or candidates from a table; auto by size")

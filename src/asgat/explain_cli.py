@@ -64,6 +64,9 @@ def explain(
     console.print(f"band: the frequencies λ that add most to the score: {told}.", highlight=False)
     if held.members > 1:
         console.print(f"{held.members} networks answer together; this is what the first attends to.", highlight=False)
+    if held.similar:
+        told = f"Each node is also joined to the {held.similar} most like it in features; hops count these links."
+        console.print(told, highlight=False)
     where = {"run": str(run), "model": held.name, "dataset": held.dataset.name}
     write_json(json, {**where, "node": about, "bands": bands, "rows": rows})
 

@@ -63,6 +63,11 @@ class RunData:
         return getattr(self.config, "members", 1)
 
     @property
+    def similar(self) -> int:
+        """How many nodes with features like its own each node was joined to."""
+        return getattr(self.config, "similar", 0)
+
+    @property
     def x(self) -> npt.NDArray[np.float32]:
         return self.dataset.x
 

@@ -26,6 +26,7 @@ every_model = pytest.mark.parametrize("name", list(MODELS))
 FIXED = [(name, key) for name, spec in MODELS.items() for key in spec.fixed]
 OTHER: dict[str, dict[Any, Any]] = {
     "members": {1: 2},
+    "similar": {0: 1},
     "operator": {"chebyshev": "exact", "exact": "arma", "arma": "exact"},
     "filter": {"mlp": "heat", "heat": "mlp"},
 }

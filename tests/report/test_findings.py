@@ -87,6 +87,13 @@ def test_of_a_committee_it_is_told_whose_attention_is_shown(karate_run):
     assert found["committee"].text.startswith("3 networks answer together")
 
 
+def test_links_to_similar_nodes_are_told(karate_run):
+    joined = replace(karate_run, config=karate_run.config.replace(similar=3))
+    found = about(training_findings(joined, {}, joined.y))
+    assert "joined to the 3 most like it" in found["similar nodes"].text
+    assert "similar nodes" not in about(training_findings(karate_run, {}, karate_run.y))
+
+
 def test_overfitting_is_told(karate_run):
     prediction = np.where(karate_run.test_mask, 1 - karate_run.y, karate_run.y)
     found = about(training_findings(karate_run, {}, prediction))

@@ -135,7 +135,7 @@ def compare_trained(trained: Trained, expansions: Sequence[int]) -> list[dict[st
     config = cast(ASGATConfig, trained.config)
     model = cast(ASGAT, trained.load(trained.runs[0]))
     first = trained.result["rows"][0]
-    graph = trained.dataset.graph.with_self_loops(config.self_loops)
+    graph = trained.dataset.graph_for(config)
     run = {"dataset": trained.dataset.name, "order": config.order}
     run |= {"epochs": first["epochs"], "val_micro_f1": first["val_score"]}
     return [

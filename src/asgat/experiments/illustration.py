@@ -36,7 +36,7 @@ def collect(study: Study) -> Result:
     trained = train(study, dataset, "asgat-cheb", study.seeds[0])
     best = max(trained.result["rows"], key=lambda row: row["val_score"])["run"]
     net = cast(ASGAT, trained.load(best, study.device))
-    graph = trained.dataset.graph.with_self_loops(trained.config.self_loops)
+    graph = trained.dataset.graph_for(trained.config)
     conv = net.convs[0]
     response = evaluate(conv.filter, FREQUENCY)
     density = spectral_density(graph, FREQUENCY)

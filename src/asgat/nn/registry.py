@@ -259,7 +259,7 @@ def _asgat(
     return ModelSpec(summary, ASGATConfig, _build_asgat, prepare, fixed, defaults or {}, True, reference, cost)
 
 
-PAPER: dict[str, Any] = {**dict.fromkeys(OPTIONS, False), "members": 1}
+PAPER: dict[str, Any] = {**dict.fromkeys(OPTIONS, False), "members": 1, "similar": 0}
 
 MODELS: dict[str, ModelSpec] = {
     "asgat-cheb": _asgat(

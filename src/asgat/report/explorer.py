@@ -90,7 +90,7 @@ def explorer(run: RunData, prediction: Ints) -> dict[str, Any]:
     ``picks`` holds per picked node its neighbourhood and per layer and head a flat list of node, weight in
     ten-thousandths, hops and band.
     """
-    graph, y = run.graph.with_self_loops(run.config.self_loops), run.y
+    graph, y = run.dataset.graph_for(run.config), run.y
     model = run.model if isinstance(run.model, ASGAT) else None
     convs = model.convs if model is not None else []
     attended = sum(conv.heads * min(conv.k or PER_HEAD, PER_HEAD) for conv in convs)

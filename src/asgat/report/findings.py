@@ -79,6 +79,9 @@ def training_findings(run: RunData, result: dict[str, Any], prediction: npt.NDAr
     if run.members > 1:
         text = f"{run.members} networks answer together; training curves, filters and attention are the first one's."
         found.append(Finding("note", "committee", text))
+    if run.similar:
+        text = f"Each node is also joined to the {run.similar} most like it in features; neighbours here are these too."
+        found.append(Finding("note", "similar nodes", text))
     rows = result.get("rows") or []
     if result.get("finished") is False:
         text = f"{len(rows)} of {len(result.get('runs', rows))} runs are finished; the same command goes on from there."

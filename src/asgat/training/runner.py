@@ -58,7 +58,7 @@ def make_features(
     if not model_spec(model).sparse:
         return torch.tensor(x, device=device)
     if getattr(config, "adjacency", False):
-        return features_tensor(with_adjacency(x, dataset.graph.with_self_loops(config.self_loops)), device)
+        return features_tensor(with_adjacency(x, dataset.graph_for(config)), device)
     return features_tensor(x, device)
 
 
@@ -67,7 +67,7 @@ def prepare_graph(
 ) -> tuple[Any, ...]:
     """What the model makes of the graph of a data set."""
     spec = model_spec(model)
-    graph = dataset.graph.with_self_loops(config.self_loops)
+    graph = dataset.graph_for(config)
     relations = [dataset.relations] if spec.published else []
     return spec.prepare(graph, config, device, building, *relations)
 

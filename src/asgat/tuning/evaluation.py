@@ -113,7 +113,7 @@ class Evaluation:
         if isinstance(config, ASGATConfig):  # the table holds as many candidates as the longest selection needs
             shared |= {"k": max(config.candidates, config.k) if config.k else None}
         graph = self._keep("graph", shared, lambda: prepare_graph(self.dataset, self.model, config, self.device))
-        names = ("normalize_features", "adjacency", "self_loops")
+        names = ("normalize_features", "adjacency", "self_loops", "similar", "similar_weight")
         features = self._keep(
             "features",
             {name: values.get(name) for name in names},
