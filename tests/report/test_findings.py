@@ -92,6 +92,9 @@ def test_links_to_similar_nodes_are_told(karate_run):
     found = about(training_findings(joined, {}, joined.y))
     assert "joined to the 3 most like it" in found["similar nodes"].text
     assert "similar nodes" not in about(training_findings(karate_run, {}, karate_run.y))
+    x = np.random.default_rng(0).random((34, 3), dtype=np.float32)
+    joined = replace(joined, dataset=replace(joined.dataset, x=x))
+    assert "isolated nodes" not in about(data_findings(on_graph(joined, [(0, 1), (2, 3)])))
 
 
 def test_overfitting_is_told(karate_run):

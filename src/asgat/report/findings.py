@@ -37,6 +37,7 @@ def data_findings(run: RunData) -> list[Finding]:
     examined = run.path / HEALTH_FILE
     changes = read_object(examined).get("changes", []) if examined.exists() else []  # of `asgat fit`, in sentences
     found += [Finding("note", "as it was read", str(change)) for change in changes]
+    graph = run.dataset.graph_for(run.config) if run.similar else graph  # what attention walks on
     isolated = int(graph.isolated.sum())
     if isolated and not changes:
         share = isolated / graph.num_nodes
@@ -80,7 +81,7 @@ def training_findings(run: RunData, result: dict[str, Any], prediction: npt.NDAr
         text = f"{run.members} networks answer together; training curves, filters and attention are the first one's."
         found.append(Finding("note", "committee", text))
     if run.similar:
-        text = f"Each node is also joined to the {run.similar} most like it in features; neighbours here are these too."
+        text = f"Each node is also joined to the {run.similar} most like it in features and attends along these too."
         found.append(Finding("note", "similar nodes", text))
     rows = result.get("rows") or []
     if result.get("finished") is False:
