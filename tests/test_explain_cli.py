@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -52,11 +53,16 @@ def test_of_a_committee_explain_says_whose_attention_it_shows(trained, tmp_path)
 
 
 def test_explain_says_that_hops_count_links_to_similar_nodes(trained, tmp_path):
-    config = make_config("asgat-plus", epochs=2, hidden=4, heads=2, k=4, order=5, similar=2)
-    run(load_dataset("karate"), "asgat-plus", config, runs=[0], out=tmp_path)
-    told = "joined to the 2 most like it in features; hops count these"
-    assert told in call("explain", tmp_path, "--node", 7)
+    config = make_config("asgat-plus", epochs=2, hidden=4, heads=2, k=9, order=5, similar=2, similar_weight=9.0)
+    data = load_dataset("csbm")
+    run(data, "asgat-plus", config, runs=[0], out=tmp_path / "run")
+    output = call("explain", tmp_path / "run", "--node", 7, "--json", tmp_path / "out.json")
+    assert "joined to the 2 most like it in features; hops count these" in output
     assert "most like it" not in call("explain", trained, "--node", 7)
+    near = {row["node"] for row in json.loads((tmp_path / "out.json").read_text())["rows"] if row["hops"] == 1}
+    joined, given = (np.flatnonzero(g.adjacency[[7]].toarray()) for g in (data.graph_for(config), data.graph))
+    assert near <= set(joined.tolist())
+    assert near - set(given.tolist()), "a neighbour by its features alone"
 
 
 def test_explain_shows_the_best_of_every_head(trained):

@@ -49,7 +49,8 @@ def test_every_node_is_joined_to_those_most_like_it_and_to_no_others(name, data)
     x = data.draw(features(n))
     before, after = graph.adjacency.toarray(), join_similar(graph, x, number, weight).adjacency.toarray()
     np.testing.assert_array_equal(after, after.T)
-    usual = before[before > 0].mean() if before.any() else 1.0
+    between = before[(before > 0) & ~np.eye(n, dtype=bool)]
+    usual = between.mean() if len(between) else 1.0
     table = cosines(x.astype(np.float64))
     ranked = -np.sort(-table, axis=1)
     least = np.array([max(ranked[v, min(number, n - 1) - 1], 0.0) if n > 1 else 0.0 for v in range(n)])
@@ -79,7 +80,7 @@ def test_one_node_has_nobody_to_be_joined_to():
 
 def test_more_nodes_than_can_be_compared_are_refused(monkeypatch):
     monkeypatch.setattr(similar, "MOST_NODES", 2)
-    with pytest.raises(AsgatError, match="refused above 2 of them, and this graph has 3; set similar=0"):
+    with pytest.raises(AsgatError, match="refused above 2 of them, and this graph has 3; a model with similar=0"):
         join_similar(Graph.from_edges([[0], [1]], 3), np.ones((3, 2), "f"), 1, 1.0)
 
 
@@ -118,7 +119,42 @@ def test_a_node_of_another_graph_attends_to_those_like_it_without_a_link():
     alone = Graph.from_edges(np.zeros((2, 0)), data.num_nodes)
     one = model.predict_proba(alone, data.x)
     others = data.x.copy()
-    others[1:] = others[:0:-1]
-    assert np.abs(model.predict_proba(alone, others)[0] - one[0]).max() > 1e-6, (
-        "nodes alike are attended to without a link"
-    )
+    others[1:] *= -1
+    assert np.abs(model.predict_proba(alone, others)[0] - one[0]).max() > 1e-3
+    plain = ASGATClassifier(epochs=5, settings={**settings, "similar": 0}).fit(data.graph, data.y, x=data.x)
+    np.testing.assert_allclose(plain.predict_proba(alone, others)[0], plain.predict_proba(alone, data.x)[0], atol=1e-6)
+
+
+def test_where_all_are_alike_nobody_is_chosen_by_all():
+    kinds = np.eye(5, dtype=np.float32)[np.arange(100) % 5]
+    joined = join_similar(Graph.from_edges(np.zeros((2, 0)), 100), kinds, 3, 1.0)
+    assert set(np.diff(joined.adjacency.indptr)) == {6}, "the next three of the kind, and the three before"
+    assert np.all(np.diff(joined.edge_index() % 5, axis=0) == 0)
+
+
+@pytest.mark.parametrize("share", [0.05, 1.0])
+def test_blocks_and_dense_products_change_nothing(monkeypatch, share):
+    rng = np.random.default_rng(3)
+    x = (rng.random((40, 30)) * (rng.random((40, 30)) < share)).astype(np.float32)
+    graph = Graph.from_edges([[0], [1]], 40)
+    whole = join_similar(graph, x, 3, 1.0).adjacency.toarray()
+    for name, value in (("BLOCK", 1), ("BLOCK", 90), ("DENSE", 0.0), ("DENSE", 2.0)):
+        monkeypatch.setattr(similar, name, value)
+        np.testing.assert_array_equal(join_similar(graph, x, 3, 1.0).adjacency.toarray(), whole)
+
+
+def test_new_links_are_measured_by_those_between_different_nodes():
+    graph = Graph.from_edges([[0, 1, 2], [1, 2, 2]], 4, [1e308, 1.5e308, 1e-3])
+    joined = join_similar(graph, np.array([[1, 0], [0, 1], [0, 1], [1, 0]], "f"), 1, 0.5).adjacency.toarray()
+    assert joined[0, 3] == pytest.approx(0.625e308)
+    assert joined[1, 2] == 1.5e308
+
+
+def test_advice_that_knows_nothing_of_the_new_links_is_not_taken():
+    data = tiny_dataset()
+    graph = Graph.from_edges([[0], [1]], data.num_nodes)
+    k = [
+        ASGATClassifier(epochs=1, settings={"similar": number}).fit(graph, data.y, x=data.x).config_.to_dict()["k"]
+        for number in (0, 2)
+    ]
+    assert k == [1, 10]

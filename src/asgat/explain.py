@@ -207,7 +207,7 @@ def explain(run: Any, node: int) -> list[dict[str, Any]]:
         node: the node's number.
     """
     check_attends(run)
-    graph = run.dataset.graph_for(run.config)
+    graph = run.attended_graph
     rows = []
     for layer, found in enumerate(attention_rows(run.model, run.inputs[1], graph, np.array([node])), start=1):
         for head in range(len(found.index)):

@@ -105,7 +105,8 @@ def examine(own: OwnGraph, dataset: Dataset, class_names: Sequence[str], changes
         told.append(f"{_count(loops, 'self-loop')}: kept; `--set self_loops=remove` drops them.")
     isolated = int(graph.isolated.sum())
     if isolated:
-        told.append(f"{_count(isolated, 'node')} without an edge: predicted from their own features.")
+        alone = f"{_count(isolated, 'node')} without an edge"
+        told.append(f"{alone}: predicted from their own features; `--set similar=3` joins nodes that are alike.")
     figures: dict[str, Any] = {
         "name": dataset.name,
         "nodes": graph.num_nodes,

@@ -67,6 +67,11 @@ class RunData:
         """How many nodes with features like its own each node was joined to."""
         return getattr(self.config, "similar", 0)
 
+    @cached_property
+    def attended_graph(self) -> Graph:
+        """The graph as the model takes it, see :meth:`~asgat.data.dataset.Dataset.graph_for`; made once."""
+        return self.dataset.graph_for(self.config)
+
     @property
     def x(self) -> npt.NDArray[np.float32]:
         return self.dataset.x

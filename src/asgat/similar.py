@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
@@ -10,6 +12,8 @@ from asgat.errors import AsgatError
 from asgat.graph import Graph
 
 MOST_NODES = 50_000  # every pair of them is compared
+BLOCK = 8_000_000  # cosines at a time
+DENSE = 0.2  # share of features that are not zero, from which on a dense product is the quicker one
 
 
 def join_similar(graph: Graph, x: npt.NDArray[np.float32], number: int, weight: float) -> Graph:
@@ -33,22 +37,50 @@ def join_similar(graph: Graph, x: npt.NDArray[np.float32], number: int, weight: 
         >>> joined.adjacency.toarray().tolist()
         [[0.0, 1.0, 0.0], [1.0, 0.0, 0.5], [0.0, 0.5, 0.0]]
     """
-    from sklearn.feature_extraction.text import TfidfTransformer
-    from sklearn.neighbors import NearestNeighbors
-
     nodes = graph.num_nodes
     if nodes > MOST_NODES:
         raise AsgatError(
             f"similar compares every pair of nodes, which is refused above {MOST_NODES:,} of them, and this graph has "
-            f"{nodes:,}; set similar=0."
+            f"{nodes:,}; a model with similar=0 takes graphs of any size."
         )
     number = min(number, nodes - 1)
     if number < 1 or not x.any():
         return graph
-    rarity = TfidfTransformer().fit_transform(sp.csr_matrix(x, dtype=np.float64))
-    distance, chosen = NearestNeighbors(n_neighbors=number, metric="cosine", algorithm="brute").fit(rarity).kneighbors()
-    alike = distance < 1.0 - 1e-9
+    chosen, alike = _most_alike(x, number)
     ends = np.repeat(np.arange(nodes), number)[alike.ravel()], chosen[alike]
-    usual = float(graph.adjacency.data.mean()) if graph.num_entries else 1.0
-    links = sp.csr_array((np.full(len(ends[0]), weight * usual), ends), shape=(nodes, nodes))
+    links = sp.csr_array((np.full(len(ends[0]), weight * _usual_weight(graph)), ends), shape=(nodes, nodes))
     return Graph.from_scipy(graph.adjacency.maximum(links))
+
+
+def _most_alike(x: npt.NDArray[np.float32], number: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """The nodes most like each node, [N, number], and whether they share anything with it.
+
+    Of nodes that are equally like it, to nine digits, the next in number come first: the same ones on every machine,
+    and where many nodes are all alike no few of them are chosen by all.
+    """
+    from sklearn.feature_extraction.text import TfidfTransformer
+
+    nodes = len(x)
+    rarity = TfidfTransformer().fit_transform(sp.csr_matrix(x, dtype=np.float64))
+    if rarity.nnz > DENSE * x.size:
+        rarity = rarity.toarray()
+    column = np.arange(nodes)
+    chosen, cosine = np.empty((nodes, number), dtype=np.int64), np.empty((nodes, number))
+    size = max(1, BLOCK // nodes)
+    for start in range(0, nodes, size):
+        row = column[start : start + size, None]
+        product: Any = rarity[start : start + size] @ rarity.T
+        block = product.toarray() if sp.issparse(product) else product
+        rank = np.rint(1e9 * block).astype(np.int64) * nodes - (column - row) % nodes  # no two of a row are equal
+        rank[row == column] = np.iinfo(np.int64).min
+        best = np.argpartition(rank, nodes - number, axis=1)[:, nodes - number :]
+        chosen[start : start + size], cosine[start : start + size] = best, np.take_along_axis(block, best, axis=1)
+    return chosen, cosine > 1e-9
+
+
+def _usual_weight(graph: Graph) -> float:
+    """The mean weight of links between different nodes; 1 where there is none."""
+    link = graph.adjacency.tocoo()
+    weight = link.data[link.coords[0] != link.coords[1]]
+    largest = float(weight.max(initial=0.0))
+    return largest * float((weight / largest).mean()) if largest else 1.0

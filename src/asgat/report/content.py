@@ -39,7 +39,7 @@ def collect(run: RunData) -> dict[str, Any]:
     filters = distance = None
     findings = training_findings(run, result, prediction)
     if isinstance(run.model, ASGAT):
-        graph = run.dataset.graph_for(run.config)
+        graph = run.attended_graph
         frequency = np.linspace(0.0, 2.0, 201)
         density = spectral_density(graph, frequency)
         responses = [evaluate(conv.filter, frequency).astype(float) for conv in run.model.convs]

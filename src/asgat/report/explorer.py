@@ -90,7 +90,7 @@ def explorer(run: RunData, prediction: Ints) -> dict[str, Any]:
     ``picks`` holds per picked node its neighbourhood and per layer and head a flat list of node, weight in
     ten-thousandths, hops and band.
     """
-    graph, y = run.dataset.graph_for(run.config), run.y
+    graph, y = run.attended_graph, run.y
     model = run.model if isinstance(run.model, ASGAT) else None
     convs = model.convs if model is not None else []
     attended = sum(conv.heads * min(conv.k or PER_HEAD, PER_HEAD) for conv in convs)
@@ -107,7 +107,8 @@ def explorer(run: RunData, prediction: Ints) -> dict[str, Any]:
     numbers = renumber(drawn)
     known = np.array(list(numbers), dtype=np.int64)
     part = np.select([run.train_mask, run.val_mask, run.test_mask], [0, 1, 2], 3)
-    alike, degree = node_homophily(graph, y), np.diff(graph.adjacency.indptr)
+    given = run.graph.with_self_loops(run.config.self_loops)  # as `asgat explain` tells it, without similar nodes
+    alike, degree = node_homophily(given, y), np.diff(given.adjacency.indptr)
     return {
         "nodes": {
             "id": [str(run.ids[v]) for v in known],

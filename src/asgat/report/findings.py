@@ -37,7 +37,7 @@ def data_findings(run: RunData) -> list[Finding]:
     examined = run.path / HEALTH_FILE
     changes = read_object(examined).get("changes", []) if examined.exists() else []  # of `asgat fit`, in sentences
     found += [Finding("note", "as it was read", str(change)) for change in changes]
-    graph = run.dataset.graph_for(run.config) if run.similar else graph  # what attention walks on
+    graph = run.attended_graph if run.similar else graph  # what attention walks on
     isolated = int(graph.isolated.sum())
     if isolated and not changes:
         share = isolated / graph.num_nodes

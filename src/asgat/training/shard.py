@@ -71,7 +71,7 @@ class InMemory:
 
     def __init__(self, dataset: Dataset, config: TrainConfig) -> None:
         self.dataset = dataset
-        self.graph = dataset.graph_for(config)
+        self.graph = dataset.graph.with_self_loops(config.self_loops)  # `similar` is refused
         self.lambda_max = self.graph.lambda_max if getattr(config, "lambda_max", "") == "lanczos" else 2.0
         self.name, self.metric, self.protocol = dataset.name, dataset.metric, dataset.protocol
         self.num_nodes, self.num_entries = dataset.num_nodes, self.graph.num_entries
