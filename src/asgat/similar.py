@@ -70,7 +70,7 @@ def _most_alike(x: npt.NDArray[np.float32], number: int) -> tuple[npt.NDArray[np
     for start in range(0, nodes, size):
         row = column[start : start + size, None]
         product: Any = rarity[start : start + size] @ rarity.T
-        block = product.toarray() if sp.issparse(product) else product
+        block = product if isinstance(product, np.ndarray) else product.toarray()
         rank = np.rint(1e9 * block).astype(np.int64) * nodes - (column - row) % nodes  # no two of a row are equal
         rank[row == column] = np.iinfo(np.int64).min
         best = np.argpartition(rank, nodes - number, axis=1)[:, nodes - number :]
