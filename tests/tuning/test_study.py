@@ -237,18 +237,18 @@ def test_four_workers_share_a_database_without_losing_a_trial(postgres):
 
 def check_killed_worker(place):
     victim = start(place, 3, 600.0)
-    worker = tuner(place, batch=3, grace=1.5)
+    worker = tuner(place, batch=3, beat=0.3, grace=4.0)
     for _ in range(200):
         if [len(t.params) for t in worker.study.get_trials(deepcopy=False)] == [4, 4, 4]:
             break
         time.sleep(0.05)
-    time.sleep(2.0)
+    time.sleep(5.0)
     worker._give_up_lost()
     assert states(worker) == ["RUNNING"] * 3, "who still works is left alone"
     os.kill(victim.pid, signal.SIGKILL)
     victim.join()
     lost = [trial.params for trial in worker.study.trials]
-    others = [tuner(place, batch=3, grace=1.5) for _ in range(2)]
+    others = [tuner(place, batch=3, beat=0.3, grace=4.0) for _ in range(2)]
     threads = [threading.Thread(target=w.run, args=(evaluate, 3)) for w in (worker, *others)]
     for thread in threads:
         thread.start()
