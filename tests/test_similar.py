@@ -158,3 +158,5 @@ def test_advice_that_knows_nothing_of_the_new_links_is_not_taken():
         for number in (0, 2)
     ]
     assert k == [1, 10]
+    whole = ASGATClassifier(epochs=1, settings={"similar": 2}).fit(data.graph, data.y, x=data.x)
+    assert whole.config_.to_dict()["k"] == whole.health_.advice[0].value, "other advice is"

@@ -155,8 +155,8 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """All settings: what was given, else what the graph's figures advise, else the defaults."""
         known = model_spec(self.model).config.keys()
         advised = {advice.setting: advice.value for advice in health.advice if advice.setting in ("k", "order")}
-        if (self.settings or {}).get("similar"):  # with more links than the figures know of
-            advised.pop("k", None)
+        if (self.settings or {}).get("similar") and advised["k"] >= health.largest_component - 1:
+            del advised["k"]  # bounded by a component, and these links join components
         names = ("k", "order", "heads", "hidden", "dropout", "lr", "weight_decay", "epochs", "patience")
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         asgat = self.model.startswith("asgat")
