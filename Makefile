@@ -30,7 +30,7 @@ test-slow: setup  ## trains on the benchmark files in ASGAT_DATA_DIR
 coverage: setup  ## share of src the tests run; kernels a second time uncompiled, where coverage can see them
 	$(BIN)/python -m coverage erase
 	$(BIN)/python -m pytest -m "not slow" --cov --cov-report= --cov-fail-under=0
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m "not slow" --cov --cov-append --cov-report= --cov-fail-under=0 -W ignore::RuntimeWarning tests/kernels tests/spectral/test_table_exact.py
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m "not slow" --cov --cov-append --cov-report= --cov-fail-under=0 -W ignore::RuntimeWarning tests/kernels tests/tables/test_exact_builder.py
 	$(BIN)/python -m coverage report --skip-covered
 
 fuzz: setup  ## spoiled files by the thousand for every reader

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from asgat.bench.certificate import judge
+from asgat.bench.certificate_error import judge
 from asgat.bench.settings import published_config
 from asgat.data import load_dataset
 from asgat.nn import ASGAT

@@ -60,9 +60,9 @@ def parity_rank(
     """One rank of a comparison; rank 0 writes what was found."""
     import torch
 
-    from asgat.training.distributed import run_distributed
-    from asgat.training.process_group import Group
-    from asgat.training.shard import InMemory
+    from asgat.distributed.process_group import Group
+    from asgat.distributed.shard import InMemory
+    from asgat.distributed.trainer import run_distributed
 
     torch.set_num_threads(1)
     os.environ.update(RANK=str(rank), WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))

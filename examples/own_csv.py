@@ -9,9 +9,9 @@ import csv
 import random
 from pathlib import Path
 
-from asgat.classifier import ASGATClassifier
-from asgat.data.tabular import read_graph
-from asgat.predictions import predictions_of, write_predictions
+from asgat.estimator.classifier import ASGATClassifier
+from asgat.estimator.predictions import predictions_of, write_predictions
+from asgat.tabular.assembly import read_graph
 
 
 def make_files(folder: Path, people: int = 200) -> None:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from asgat.classifier import ASGATClassifier
 from asgat.data import contextual_sbm
-from asgat.data.own_graph import as_own_graph
+from asgat.estimator.classifier import ASGATClassifier
 from asgat.graph import Graph
+from asgat.tabular.user_graph import as_own_graph
 
 
 def main(nodes: int = 900, epochs: int = 150) -> tuple[float, float]:

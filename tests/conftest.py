@@ -1,11 +1,17 @@
 """One reproducible hypothesis profile for all tests, and the published data files where they are at hand."""
 
+import io
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+
+from asgat.files.raw_file import RawFile
 
 pytest.register_assert_rewrite("tests.strategies", "tests.dense", "tests.spectral.conformance")
 
@@ -32,3 +38,20 @@ def real_data() -> Path:
     if not (folder / "planetoid").is_dir():
         pytest.skip(f"the published data files are not in {folder}; set ASGAT_DATA_DIR to the folder that has them")
     return folder
+
+
+@pytest.fixture
+def raw() -> Callable[[bytes], RawFile]:
+    return lambda content: RawFile(Path("some.file"), content)
+
+
+@pytest.fixture
+def npz() -> Callable[..., bytes]:
+    """A function that packs arrays as numpy does."""
+
+    def pack(**arrays: Any) -> bytes:
+        stream = io.BytesIO()
+        np.savez_compressed(stream, **arrays)
+        return stream.getvalue()
+
+    return pack

@@ -5,8 +5,8 @@ import os
 import pytest
 import torch
 
-from asgat import cli
-from asgat.cli_options import check_device
+from asgat.cli import app as cli
+from asgat.cli.options import check_device
 from asgat.data import load_dataset
 from asgat.determinism import NOTE, be_deterministic
 from asgat.nn.registry import make_config

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from asgat import cli
+from asgat.cli import app as cli
 
 ROOT = Path(__file__).resolve().parents[1]
 GUIDES = ["getting-started", "own-data", "choosing", "extending"]
@@ -77,7 +77,7 @@ def test_what_a_guide_names_exists(guide):
 
 
 def test_the_advice_in_the_guide_is_the_advice_given():
-    from asgat import health
+    from asgat.estimator import health
 
     text = (ROOT / "docs" / "choosing.md").read_text(encoding="utf-8")
     assert f"β ≥ {health.HOMOPHILIC}" in text

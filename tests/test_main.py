@@ -44,7 +44,7 @@ def test_the_command_line_starts_without_torch():
     ],
 )
 def test_trouble_with_the_machine_is_a_sentence(monkeypatch, capsys, error, sentence):
-    from asgat import cli
+    from asgat.cli import app as cli
 
     def raising(standalone_mode):
         raise error
@@ -60,7 +60,7 @@ def test_trouble_with_the_machine_is_a_sentence(monkeypatch, capsys, error, sent
 
 
 def test_a_bug_of_ours_is_no_sentence(monkeypatch):
-    from asgat import cli
+    from asgat.cli import app as cli
 
     def raising(standalone_mode):
         raise RuntimeError("CUDA error: an illegal memory access was encountered")

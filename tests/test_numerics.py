@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from tests import dense
 from tests.strategies import permuted
 
-from asgat.attention import attend
 from asgat.graph import Graph
 from asgat.nn import ASGATConv
+from asgat.nn.attention import attend
 from asgat.spectral import ArmaOperator, ChebyshevOperator, ExactOperator, TableOperator
 
 ORDER = 5

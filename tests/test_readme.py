@@ -41,7 +41,7 @@ def test_commands_are_understood(command):
     """Every command parses, options and names included; nothing is trained."""
     from typer.main import get_command
 
-    from asgat.cli import app
+    from asgat.cli.app import app
     from asgat.data import dataset_names
     from asgat.nn.registry import MODELS
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from asgat.config import TrainConfig
-from asgat.data.table import decode
-from asgat.data.user_file import read_user_file
 from asgat.errors import AsgatError, brief, shown
+from asgat.files.user_file import read_user_file
 from asgat.nn.registry import MODELS, make_config
+from asgat.tabular.table import decode
 
 MAX_BYTES = 2**20
 SHARED = "all"

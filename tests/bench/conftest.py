@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from asgat.bench import certificate, epoch, settings
+from asgat.bench import certificate_error as certificate
+from asgat.bench import epoch, settings
 from asgat.data import load_dataset
 
 QUICK = dict(order=4, dropout=0.1, heads=2, hidden=4, lr=0.01, weight_decay=1e-4, k=3)

@@ -10,7 +10,7 @@ from asgat.bench.epoch import GAT, bench_epoch, timer
 from asgat.bench.settings import published_config
 from asgat.config import ASGATConfig
 from asgat.data import load_dataset
-from asgat.sparse_features import SparseFeatures
+from asgat.kernels.sparse_features import SparseFeatures
 
 CPU = torch.device("cpu")
 NAMES = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +13,6 @@ import pytest
 import scipy.sparse as sp
 
 from asgat.data import download
-from asgat.data.download import RawFile
 
 Write = Callable[[dict[str, bytes]], Path]
 
@@ -33,23 +31,6 @@ def write_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
         return tmp_path
 
     return write
-
-
-@pytest.fixture
-def raw() -> Callable[[bytes], RawFile]:
-    return lambda content: RawFile(Path("some.file"), content)
-
-
-@pytest.fixture
-def npz() -> Callable[..., bytes]:
-    """A function that packs arrays as numpy does."""
-
-    def pack(**arrays: Any) -> bytes:
-        stream = io.BytesIO()
-        np.savez_compressed(stream, **arrays)
-        return stream.getvalue()
-
-    return pack
 
 
 @pytest.fixture

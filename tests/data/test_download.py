@@ -7,8 +7,9 @@ from typing import ClassVar
 import pytest
 
 from asgat.data import download
-from asgat.data.download import RawFile, address_of, checksums, data_directory, missing_files, read_files
+from asgat.data.download import address_of, checksums, data_directory, missing_files, read_files
 from asgat.errors import AsgatError
+from asgat.files.raw_file import RawFile
 
 # The sockets of broken downloads close when they are collected, which may be in the middle of any test here.
 pytestmark = pytest.mark.filterwarnings(

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from asgat.data import load_dataset
-from asgat.data.download import RawFile
-from asgat.data.npz import read_npz
 from asgat.errors import AsgatError
+from asgat.files.npz import read_npz
+from asgat.files.raw_file import RawFile
 
 NAME = "heterophilous-graphs/data/minesweeper.npz"
 

@@ -5,7 +5,7 @@ import pytest
 
 from asgat.data import contextual_sbm, load_dataset
 from asgat.errors import AsgatError
-from asgat.homophily import edge_homophily
+from asgat.graph.homophily import edge_homophily
 
 
 def test_defaults():

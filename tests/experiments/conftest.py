@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from asgat.experiments import study as module
-from asgat.experiments.study import Study
+from asgat.experiments import reproduction as module
+from asgat.experiments.reproduction import Study
 
 
 @pytest.fixture(autouse=True)

@@ -4,8 +4,8 @@ import pytest
 from rich.table import Table
 
 from asgat.experiments.experiment import Experiment, device_name, perform
-from asgat.experiments.figure import new
-from asgat.experiments.study import NoResultError, Study
+from asgat.experiments.plotting import new
+from asgat.experiments.reproduction import NoResultError, Study
 
 
 def experiment(found):

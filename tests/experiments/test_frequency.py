@@ -6,7 +6,7 @@ import torch
 from tests.strategies import ZOO
 
 from asgat.experiments.frequency import CLAIMS, EXPERIMENT, FORMS, WIDTHS, bands, stopped, summarise
-from asgat.experiments.training import train
+from asgat.experiments.trained_models import train
 from asgat.nn import ASGATConv
 from asgat.spectral import ExactOperator
 

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from tests.strategies import ZOO
 
 from asgat.experiments.heads import EXPERIMENT, silenced
-from asgat.experiments.training import train
+from asgat.experiments.trained_models import train
 from asgat.nn import ASGAT
 
 GRAPH = ZOO["generic"]

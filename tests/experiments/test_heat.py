@@ -5,7 +5,7 @@ from pathlib import Path
 from asgat.config import OPTIONS
 from asgat.experiments import paper
 from asgat.experiments.heat import DATASETS, EXPERIMENT, PRINTED, ROWS, searched, settings_of
-from asgat.experiments.training import config_of
+from asgat.experiments.trained_models import config_of
 
 
 def test_heat(carry_out):

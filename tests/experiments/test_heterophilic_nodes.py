@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 from tests.strategies import graphs
 
 from asgat.experiments.heterophilic_nodes import EXPERIMENT, VOTE, bins, majority_vote
-from asgat.experiments.training import train
+from asgat.experiments.trained_models import train
 from asgat.graph import Graph
-from asgat.homophily import node_homophily
+from asgat.graph.homophily import node_homophily
 
 
 def test_bins_hold_their_upper_end():

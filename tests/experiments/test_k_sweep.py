@@ -2,7 +2,7 @@ import pytest
 
 from asgat.experiments import k_sweep
 from asgat.experiments.k_sweep import EXPERIMENT, spread
-from asgat.experiments.training import config_of, train
+from asgat.experiments.trained_models import config_of, train
 
 
 def test_k_sweep(carry_out, study, monkeypatch):

@@ -1,5 +1,5 @@
 from asgat.experiments import macro, micro
-from asgat.experiments.training import train
+from asgat.experiments.trained_models import train
 
 
 def test_macro_comes_from_the_runs_of_micro(carry_out, study, monkeypatch):

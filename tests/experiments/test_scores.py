@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from asgat.experiments import paper, scores
+from asgat.experiments.reproduction import Study
 from asgat.experiments.scores import datasets_of, models_of, percent, points, score
-from asgat.experiments.study import Study
-from asgat.experiments.training import train, try_train
+from asgat.experiments.trained_models import train, try_train
 from asgat.nn.registry import MODELS
 
 

@@ -5,10 +5,10 @@ import pytest
 
 from asgat.errors import AsgatError
 from asgat.experiments import sparsity
+from asgat.experiments.reproduction import Study
 from asgat.experiments.sparsity import EXPERIMENT
-from asgat.experiments.study import Study
-from asgat.experiments.training import config_of
-from asgat.geometry.hops import hop_distances
+from asgat.experiments.trained_models import config_of
+from asgat.graph.hops import hop_distances
 
 
 def test_sparsity(carry_out, study, monkeypatch):

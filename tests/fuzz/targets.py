@@ -32,7 +32,7 @@ class Target:
 
 
 def _raw(folder: Path, names: Files) -> Any:
-    from asgat.data.download import RawFile
+    from asgat.files.raw_file import RawFile
 
     return {name: RawFile(folder / name, (folder / name).read_bytes()) for name in names}
 
@@ -111,13 +111,13 @@ def read_heterophilous(folder: Path) -> object:
 
 
 def read_relations(folder: Path) -> object:
-    from asgat.data.relations import parse_relations
+    from asgat.data.published_relations import parse_relations
 
     return parse_relations(_raw(folder, {"r.txt": b""})["r.txt"], 4)
 
 
 def read_positions(folder: Path) -> object:
-    from asgat.data.relations import _read_positions
+    from asgat.data.published_relations import _read_positions
 
     return _read_positions(folder / "p.npz", 5)
 
@@ -132,8 +132,8 @@ EDGES = b"source,target,weight\n" + b"".join(f"n{i},n{(i * 5 + 1) % 12},{i + 1}\
 
 
 def _prepared(edges: Path, nodes: Path | None, label: str, split: str | None = "part") -> object:
-    from asgat.data.tabular import read_graph
-    from asgat.prepared import prepare
+    from asgat.estimator.encoded_graph import prepare
+    from asgat.tabular.assembly import read_graph
 
     return prepare(read_graph(edges, nodes, label=label, split=split))
 
@@ -177,7 +177,7 @@ def own_npz() -> Files:
 
 
 def read_edge_lists(folder: Path) -> object:
-    from asgat.data.edge_reader import read_edges
+    from asgat.disk.edge_reader import read_edges
 
     return [list(read_edges(folder / name, 64)) for name in edge_lists()]
 
@@ -189,7 +189,7 @@ def edge_lists() -> Files:
 
 
 def read_plain_arrays(folder: Path) -> object:
-    from asgat.convert_cli import read_array
+    from asgat.cli.convert import read_array
 
     return [read_array(folder / name, name[0] == "y") for name in plain_arrays()]
 
@@ -200,7 +200,7 @@ def plain_arrays() -> Files:
 
 @cache
 def on_disk() -> Files:
-    from asgat.data.convert import write_graph
+    from asgat.disk.converter import write_graph
 
     rng = np.random.default_rng(0)
     ends = rng.integers(0, 30, (2, 60))
@@ -212,9 +212,9 @@ def on_disk() -> Files:
 
 
 def read_on_disk(folder: Path) -> object:
-    from asgat.data.on_disk import OnDiskGraph
-    from asgat.spectral.table_exact import build_exact
-    from asgat.spectral.table_truncated import build_truncated
+    from asgat.disk.disk_graph import OnDiskGraph
+    from asgat.tables.exact_builder import build_exact
+    from asgat.tables.truncated_builder import build_truncated
 
     graph = OnDiskGraph(folder)
     build_truncated(graph.matrix(), 3, 4, keep=8)
@@ -251,8 +251,8 @@ def read_recipe(folder: Path) -> object:
 @cache
 def run_directory() -> Files:
     """What ``asgat fit`` writes."""
-    from asgat.classifier import ASGATClassifier
-    from asgat.data.tabular import read_graph
+    from asgat.estimator.classifier import ASGATClassifier
+    from asgat.tabular.assembly import read_graph
 
     with TemporaryDirectory() as name:
         folder = Path(name)
@@ -265,10 +265,11 @@ def run_directory() -> Files:
 
 
 def read_run(folder: Path) -> object:
-    from asgat.prepared import Encoding
+    from asgat.estimator.encoded_graph import Encoding
+    from asgat.estimator.trained_run import load_run, read_encoder
+    from asgat.files.atomic import read_toml
     from asgat.report.content import training_curves
-    from asgat.run_data import load_run, read_encoder
-    from asgat.training.checkpoint import RunDirectory, read_toml
+    from asgat.training.run_directory import RunDirectory
 
     directory = RunDirectory(folder)
     result = directory.read_result()
@@ -288,13 +289,13 @@ def checkpoint() -> Files:
     import torch
     from safetensors.torch import save
 
-    from asgat.training.distributed import State
+    from asgat.distributed.trainer import State
 
     return {"c.safetensors": save({"model.w": torch.zeros(2)}, {"state": json.dumps(asdict(State(0)))})}
 
 
 def read_checkpoint(folder: Path) -> object:
-    from asgat.training.distributed import decode_checkpoint
+    from asgat.distributed.trainer import decode_checkpoint
 
     return decode_checkpoint((folder / "c.safetensors").read_bytes(), folder / "c.safetensors")
 

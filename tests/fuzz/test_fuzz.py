@@ -181,7 +181,7 @@ def test_a_zip_bomb_is_not_unpacked(name, file, sound, tmp_path):
 def test_a_parquet_of_one_long_text_named_often(tmp_path):
     """Written out it would be 4 GB."""
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    from asgat.data.table import read_table
+    from asgat.tabular.table import read_table
 
     words = pa.DictionaryArray.from_arrays(pa.array(np.zeros(40_000, dtype=np.int32)), pa.array(["x" * 100_000]))
     pq.write_table(pa.table({"id": words}), tmp_path / "a.parquet")

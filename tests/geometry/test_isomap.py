@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from tests.strategies import ZOO
 
-from asgat.geometry.hops import hop_distances
 from asgat.geometry.isomap import isomap
 from asgat.geometry.spaces import euclidean
 from asgat.graph import Graph
+from asgat.graph.hops import hop_distances
 
 
 def grid(side):

@@ -3,7 +3,7 @@ from functools import cache
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from tests.geometry.test_hops import walked
+from tests.graph.test_hops import walked
 from tests.strategies import ZOO, graphs
 
 from asgat.errors import AsgatError

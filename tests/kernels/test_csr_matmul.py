@@ -9,7 +9,7 @@ from torch import Tensor
 
 from asgat.kernels import csr_matmul
 from asgat.kernels.csr_matmul import _csr_matmul, _csr_product
-from asgat.sparse_features import SparseFeatures
+from asgat.kernels.sparse_features import SparseFeatures
 
 Parts = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
 

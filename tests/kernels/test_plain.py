@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from asgat.kernels import RaggedRows, backend, dropout, gather_sum, plain, row_softmax, select_top
-from asgat.sparse_features import SparseFeatures
+from asgat.kernels.sparse_features import SparseFeatures
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import threading
 from tests.kill.campaign import PROBLEMS, finish, numbers_of_reproduce, start, write_tables
 from tests.kill.test_faults import wait_for
 
-from asgat.training.checkpoint import write_atomic
+from asgat.files.atomic import write_atomic
 
 LONG = PROBLEMS["train"].command.replace("epochs=25", "epochs=400").replace("patience=99", "patience=400")
 

@@ -8,11 +8,11 @@ import torch.nn.functional as F
 from tests import dense
 from tests.strategies import ZOO, generic_graph
 
-from asgat.attention import SparseAttention
 from asgat.errors import AsgatError
 from asgat.filters import HeatFilter
 from asgat.nn import ASGAT, ASGATConv
 from asgat.nn.asgat import with_adjacency
+from asgat.nn.attention import SparseAttention
 from asgat.spectral import ExactOperator
 
 GRAPH = ZOO["generic"]

@@ -14,8 +14,8 @@ from torch_geometric.data import Batch, Data
 from asgat.errors import AsgatError
 from asgat.filters import HeatFilter, MLPFilter, PolynomialFilter
 from asgat.graph import Graph
+from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn import ASGATConv
-from asgat.sparse_features import SparseFeatures
 from asgat.spectral import ArmaOperator, ChebyshevOperator, ExactOperator, TableOperator
 
 ORDER = 4
@@ -429,7 +429,7 @@ def output_and_gradients(conv, run, *inputs, seed=0):
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @pytest.mark.parametrize("arguments", [{}, {"root": True, "dropout": 0.4}, {"concat": False, "bias": False}], ids=str)
 def test_compiled_without_a_graph_break(arguments, backend, form, monkeypatch):
-    for place in ("asgat.kernels.dropout", "asgat.attention.dropout"):  # what is compiled draws PyTorch's numbers
+    for place in ("asgat.kernels.dropout", "asgat.nn.attention.dropout"):  # what is compiled draws PyTorch's numbers
         monkeypatch.setattr(place, F.dropout)
     torch.manual_seed(0)
     conv, operator = ASGATConv(6, 4, heads=2, k=3, **arguments), table()

@@ -6,10 +6,10 @@ import torch
 from torch import nn
 
 from asgat.graph import Graph
+from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn import ASGAT
 from asgat.nn.asgat_linear import ASGATLinear
 from asgat.nn.stacked_asgat import StackedASGAT
-from asgat.sparse_features import SparseFeatures
 from asgat.spectral import ChebyshevOperator, ExactOperator, TableOperator
 
 RUNS, NODES, FEATURES = 3, 20, 6

@@ -6,10 +6,10 @@ import pytest
 from tests.report.chromium import Chromium, find_chromium
 
 from asgat.data import load_dataset
-from asgat.data.graph_file import encode_graph
+from asgat.estimator.graph_file import encode_graph
+from asgat.estimator.trained_run import load_run
 from asgat.nn.registry import make_config
-from asgat.run_data import load_run
-from asgat.training.checkpoint import RunDirectory, load_model, read_metadata
+from asgat.training.run_directory import RunDirectory, load_model, read_metadata
 from asgat.training.runner import run
 
 EVIL = '</script><img src=x onerror="document.title=1">'

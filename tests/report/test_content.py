@@ -9,15 +9,9 @@ from tests.report.conftest import train
 
 from asgat.data import load_dataset
 from asgat.errors import AsgatError
+from asgat.estimator.trained_run import load_run
 from asgat.report import content as module
-from asgat.report.content import (
-    accuracy_by_homophily,
-    attention_distance,
-    collect,
-    confusion,
-    training_curves,
-)
-from asgat.run_data import load_run
+from asgat.report.content import accuracy_by_homophily, attention_distance, collect, confusion, training_curves
 
 
 @pytest.fixture(scope="module")

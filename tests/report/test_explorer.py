@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests import dense
 from tests.strategies import graphs
 
-from asgat.explain import explain
+from asgat.explain.explanation import explain
 from asgat.graph import Graph
 from asgat.report import explorer as module
 from asgat.report.explorer import LINES, NEAR, SECOND, explorer, neighbourhood, renumber, sample_nodes
@@ -87,7 +87,7 @@ def test_a_large_graph_is_sampled(karate_run, monkeypatch):
 
 
 def test_a_model_without_attention_shows_neighbourhoods(gcn):
-    from asgat.run_data import load_run
+    from asgat.estimator.trained_run import load_run
 
     run = load_run(gcn)
     held = explorer(run, run.y)

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from asgat.estimator.trained_run import load_run
 from asgat.graph import Graph
 from asgat.report.findings import attention_findings, count, data_findings, training_findings
-from asgat.run_data import load_run
 
 FREQUENCY = np.linspace(0.0, 2.0, 101)
 FLAT = np.ones_like(FREQUENCY)

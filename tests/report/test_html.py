@@ -7,9 +7,9 @@ import pytest
 from tests.report.conftest import EVIL
 
 from asgat.data import load_dataset
+from asgat.estimator.trained_run import load_run
 from asgat.recipe import load_config
 from asgat.report.html import embed, render, write_report
-from asgat.run_data import load_run
 from asgat.training.runner import run
 
 

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from tests import dense
 from tests.spectral.conformance import DOUBLE, FILTERS, OperatorConformance, assert_near
 from tests.spectral.test_rational import band_pass
-from tests.spectral.test_table import EVERYTHING, LARGE, CompleteTable, ring_with_chords
 from tests.strategies import ZOO, generic_graph
+from tests.tables.test_table_operator import EVERYTHING, LARGE, CompleteTable, ring_with_chords
 
-from asgat.attention import attend
 from asgat.errors import AsgatError
 from asgat.filters import HeatFilter, MLPFilter, SpectralFilter
 from asgat.graph import Graph
+from asgat.nn.attention import attend
 from asgat.spectral import ArmaOperator, ArmaTableOperator, TableOperator
 from asgat.spectral.arma import Fallback, conjugate_gradients
 from asgat.spectral.certificate import SampledCertificate

@@ -16,9 +16,9 @@ import torch
 
 from asgat.config import TrainConfig
 from asgat.data.dataset import Dataset
-from asgat.training.distributed import run_distributed
-from asgat.training.process_group import Group
-from asgat.training.shard import InMemory
+from asgat.distributed.process_group import Group
+from asgat.distributed.shard import InMemory
+from asgat.distributed.trainer import run_distributed
 
 Losses = list[tuple[float, float]]
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from asgat.data.synthetic import contextual_sbm
 from asgat.errors import AsgatError
+from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.registry import make_config, model_spec
-from asgat.sparse_features import SparseFeatures
 from asgat.training import minibatch
 from asgat.training.minibatch import MinibatchStep, kept_rows
 from asgat.training.runner import make_inputs, run

@@ -18,7 +18,7 @@ from asgat.errors import AsgatError
 from asgat.nn import ASGAT
 from asgat.nn.registry import make_config, model_spec
 from asgat.training import runner
-from asgat.training.checkpoint import RunDirectory, load_model
+from asgat.training.run_directory import RunDirectory, load_model
 from asgat.training.runner import make_inputs, normalise_rows, run, summarise
 from asgat.training.trainer import RunResult, evaluate, train
 

@@ -16,8 +16,8 @@ from torch_geometric.nn import GATConv
 from asgat.bench.settings import published_config
 from asgat.config import ASGATConfig
 from asgat.data import Dataset, load_dataset
+from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.registry import model_spec
-from asgat.sparse_features import SparseFeatures
 from asgat.training.runner import make_inputs, normalise_rows
 from asgat.training.step import CapturedEpochs, EagerEpochs, Step
 

@@ -2,7 +2,7 @@
 
 from asgat.data.dataset import Dataset, Split
 from asgat.data.dataset_info import DatasetInfo, Statistics, statistics_of
-from asgat.data.registry import DATASETS, dataset_names, get_info, load_dataset
+from asgat.data.datasets import DATASETS, dataset_names, get_info, load_dataset
 from asgat.data.splits import stratified_splits
 from asgat.data.synthetic import contextual_sbm
 

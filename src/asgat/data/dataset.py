@@ -13,7 +13,7 @@ from asgat.config import ASGATConfig, TrainConfig
 from asgat.errors import AsgatError
 from asgat.geometry.relations import Relations
 from asgat.graph import Graph
-from asgat.similar import join_similar
+from asgat.graph.knn_edges import join_similar
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -60,7 +60,7 @@ class Dataset:
         num_classes: number of classes.
         metric: ``"micro_f1"`` or, for two classes, ``"roc_auc"``.
         protocol: where the splits come from.
-        relations: reads the relations published for a latent space, see :mod:`asgat.data.relations`; None without any.
+        relations: reads the relations published for a latent space, None without any.
     """
 
     name: str

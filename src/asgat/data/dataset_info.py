@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from asgat.data.dataset import Dataset
-from asgat.data.download import RawFile, missing_files
+from asgat.data.download import missing_files
 from asgat.errors import AsgatError
-from asgat.homophily import beta
+from asgat.files.raw_file import RawFile
+from asgat.graph.homophily import beta
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def statistics_of(dataset: Dataset) -> Statistics:
     """What a loaded data set looks like, in the form of the registry's row.
 
     For β, nodes without a label count as class 0, as in the published figures. Only CiteSeer's 15 make a
-    difference: 0.706 instead of 0.710, which is :func:`asgat.homophily.beta` of what is labelled.
+    difference: 0.706 instead of 0.710, which is :func:`asgat.graph.homophily.beta` of what is labelled.
     """
     return Statistics(
         nodes=dataset.num_nodes,

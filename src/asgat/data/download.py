@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files as package_files
 from pathlib import Path
 
-from asgat.errors import AsgatError, brief
+from asgat.errors import AsgatError
+from asgat.files.raw_file import RawFile
 
 # The first folder of a file's name picks the address; the rest of the name follows it.
 BASE_ADDRESSES = {
@@ -25,34 +24,6 @@ BASE_ADDRESSES = {
 }
 MAX_FILE_BYTES = 64 * 2**20  # eight times the largest file there is
 TIMEOUT_SECONDS = 30
-
-
-@dataclass(frozen=True)
-class RawFile:
-    """The bytes of a file and the path to name when they turn out to be wrong."""
-
-    path: Path
-    content: bytes
-
-    def failure(self, reason: str) -> AsgatError:
-        """The error for content that is not what the reader expects."""
-        return AsgatError(f"{self.path} is damaged: {brief(reason)}. Delete it and run again to fetch it anew.")
-
-    @contextmanager
-    def guard(self) -> Iterator[None]:
-        """Turn whatever goes wrong inside into an `AsgatError` that names this file.
-
-        A reader meets content somebody else made; any exception it can raise, numpy's and the standard
-        library's alike, means that the content is bad.
-        """
-        try:
-            yield
-        except AsgatError as error:
-            if str(self.path) in str(error):
-                raise
-            raise AsgatError(f"{self.path}: {error}") from error
-        except Exception as error:
-            raise self.failure(f"{type(error).__name__}: {error}") from error
 
 
 def data_directory(data_dir: Path | str | None = None) -> Path:

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from asgat.data.dataset import Dataset, Split
-from asgat.data.download import RawFile
-from asgat.data.npz import read_npz
 from asgat.data.splits import split_from_masks
+from asgat.files.npz import read_npz
+from asgat.files.raw_file import RawFile
 from asgat.graph import Graph
 
 NUM_SPLITS = 10

@@ -11,13 +11,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from asgat.coupling import coupling_graph
 from asgat.data.dataset import Dataset
-from asgat.data.download import RawFile
 from asgat.data.geom_gcn import count_classes
-from asgat.data.npz import read_npz
 from asgat.data.splits import split_from_masks
+from asgat.files.npz import read_npz
+from asgat.files.raw_file import RawFile
 from asgat.graph import Graph
+from asgat.graph.cocitation import coupling_graph
 
 _ARCHIVES = {
     "chameleon": "chameleon_directed",

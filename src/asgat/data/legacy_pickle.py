@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from asgat.data.download import RawFile
 from asgat.errors import AsgatError
+from asgat.files.raw_file import RawFile
 
 MAX_BYTES = 16 * 2**20
 MAX_INSTRUCTIONS = 2_000_000  # an instruction of one byte can make an object of 64

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from asgat.data.dataset import Dataset, Split
-from asgat.data.download import RawFile
 from asgat.data.geom_gcn import parse_index, read_splits, split_files
 from asgat.data.legacy_pickle import unpickle_array, unpickle_csr, unpickle_neighbours
+from asgat.files.raw_file import RawFile
 from asgat.graph import Graph
 
 NUM_VALIDATION = 500

@@ -15,9 +15,9 @@ from torch import Tensor
 from asgat.config import ASGATConfig
 from asgat.data import load_dataset
 from asgat.experiments.experiment import Experiment, Result
-from asgat.experiments.figure import COLOURS, new, plain, title
-from asgat.experiments.study import Study
-from asgat.experiments.training import Trained, try_train
+from asgat.experiments.plotting import COLOURS, new, plain, title
+from asgat.experiments.reproduction import Study
+from asgat.experiments.trained_models import Trained, try_train
 from asgat.filters import HeatFilter, SpectralFilter
 from asgat.graph import Graph
 from asgat.nn import ASGAT

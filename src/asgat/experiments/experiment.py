@@ -9,9 +9,9 @@ from typing import Any
 
 from rich.table import Table
 
-from asgat.experiments.figure import save
-from asgat.experiments.study import NoResultError, Study
-from asgat.training.checkpoint import to_json, write_atomic
+from asgat.experiments.plotting import save
+from asgat.experiments.reproduction import NoResultError, Study
+from asgat.files.atomic import to_json, write_atomic
 from asgat.training.runner import versions
 
 Result = dict[str, Any]

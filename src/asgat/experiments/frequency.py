@@ -14,11 +14,12 @@ from rich.table import Table
 from torch import Tensor
 
 from asgat.experiments.experiment import Experiment, Result
-from asgat.experiments.figure import COLOURS, MARKERS, OURS, new, plain, title
-from asgat.experiments.study import Study
-from asgat.experiments.training import Trained, try_train
+from asgat.experiments.plotting import COLOURS, MARKERS, OURS, new, plain, title
+from asgat.experiments.reproduction import Study
+from asgat.experiments.trained_models import Trained, try_train
 from asgat.filters import BandStop
-from asgat.graph import Graph, SelfLoops
+from asgat.graph import Graph
+from asgat.graph.graph import SelfLoops
 from asgat.nn import ASGAT, ASGATConv
 from asgat.spectral import ExactOperator, SpectralOperator
 from asgat.training.metrics import micro_f1

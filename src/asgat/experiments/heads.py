@@ -15,9 +15,9 @@ from torch import Tensor
 
 from asgat.experiments import paper
 from asgat.experiments.experiment import Experiment, Result
-from asgat.experiments.figure import OURS, PAPER, new, plain, title
-from asgat.experiments.study import Study
-from asgat.experiments.training import Trained, try_train
+from asgat.experiments.plotting import OURS, PAPER, new, plain, title
+from asgat.experiments.reproduction import Study
+from asgat.experiments.trained_models import Trained, try_train
 from asgat.nn import ASGAT, ASGATConv
 from asgat.training.metrics import micro_f1
 

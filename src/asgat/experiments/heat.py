@@ -14,10 +14,10 @@ from rich.table import Table
 from asgat.config import OPTIONS
 from asgat.experiments import paper, scores
 from asgat.experiments.experiment import Experiment, Result
-from asgat.experiments.figure import COLOURS, PAPER, new, plain, title
+from asgat.experiments.plotting import COLOURS, PAPER, new, plain, title
+from asgat.experiments.reproduction import Study
 from asgat.experiments.scores import percent, points
-from asgat.experiments.study import Study
-from asgat.experiments.training import config_of
+from asgat.experiments.trained_models import config_of
 from asgat.recipe import FOUND
 
 DATASETS = ["cora", "citeseer", "chameleon", "wisconsin", "cornell", "texas"]

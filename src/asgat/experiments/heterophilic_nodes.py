@@ -12,11 +12,11 @@ from rich.table import Table
 from asgat.data.dataset import Dataset
 from asgat.experiments import scores
 from asgat.experiments.experiment import Experiment, Result
-from asgat.experiments.figure import COLOURS, MARKERS, new, plain, title
-from asgat.experiments.study import Study
-from asgat.experiments.training import Trained, try_train
+from asgat.experiments.plotting import COLOURS, MARKERS, new, plain, title
+from asgat.experiments.reproduction import Study
+from asgat.experiments.trained_models import Trained, try_train
 from asgat.graph import Graph
-from asgat.homophily import node_homophily
+from asgat.graph.homophily import node_homophily
 
 DATASETS = ["citeseer", "pubmed"]
 QUICK = ["citeseer"]

@@ -10,16 +10,16 @@ import torch
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from asgat.attention import attend
 from asgat.data.dataset import Dataset
 from asgat.errors import AsgatError
 from asgat.experiments.experiment import Experiment, Result
-from asgat.experiments.figure import COLOURS, MARKERS, new, plain, title
-from asgat.experiments.study import Study
-from asgat.experiments.training import train
-from asgat.geometry.hops import hop_distances
+from asgat.experiments.plotting import COLOURS, MARKERS, new, plain, title
+from asgat.experiments.reproduction import Study
+from asgat.experiments.trained_models import train
 from asgat.graph import Graph
+from asgat.graph.hops import hop_distances
 from asgat.nn import ASGAT
+from asgat.nn.attention import attend
 from asgat.report.figures import evaluate
 from asgat.spectral import spectral_density
 

@@ -8,9 +8,9 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from asgat.experiments.experiment import Experiment, Result
-from asgat.experiments.figure import COLOURS, MARKERS, new, plain, title
-from asgat.experiments.study import Study
-from asgat.experiments.training import config_of, try_train
+from asgat.experiments.plotting import COLOURS, MARKERS, new, plain, title
+from asgat.experiments.reproduction import Study
+from asgat.experiments.trained_models import config_of, try_train
 
 DATASETS = ["cora", "chameleon"]
 KS = list(range(1, 21))

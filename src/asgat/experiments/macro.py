@@ -8,7 +8,7 @@ from rich.table import Table
 
 from asgat.experiments import paper, scores
 from asgat.experiments.experiment import Experiment, Result
-from asgat.experiments.study import Study
+from asgat.experiments.reproduction import Study
 
 WORDS = "macro-F1"
 QUICK = ["cora", "wisconsin", "texas"]

@@ -11,9 +11,9 @@ from rich.table import Table
 
 from asgat.experiments import paper
 from asgat.experiments.experiment import ABOUT, Result
-from asgat.experiments.figure import BEST, OURS, PAPER, new, plain, title
-from asgat.experiments.study import Study
-from asgat.experiments.training import try_train
+from asgat.experiments.plotting import BEST, OURS, PAPER, new, plain, title
+from asgat.experiments.reproduction import Study
+from asgat.experiments.trained_models import try_train
 
 ASGAT = ["asgat-exact", "asgat-cheb", "asgat-arma", "asgat-plus"]
 BASELINES = ["gcn", "chebnet", "armanet", "gat", "sgc", "sage", "appnp", "geom-gcn", "h2gcn", "mlp", "gpr-gnn", "linkx"]

@@ -17,12 +17,12 @@ from asgat.bench.epoch import timer
 from asgat.config import ASGATConfig
 from asgat.errors import AsgatError
 from asgat.experiments.experiment import Experiment, Result
-from asgat.experiments.figure import COLOURS, MARKERS, new, plain, plain_numbers, title
-from asgat.experiments.study import Study
-from asgat.experiments.training import config_of
+from asgat.experiments.plotting import COLOURS, MARKERS, new, plain, plain_numbers, title
+from asgat.experiments.reproduction import Study
+from asgat.experiments.trained_models import config_of
+from asgat.files.atomic import to_json, write_atomic
 from asgat.nn import ASGAT
 from asgat.nn.registry import model_spec
-from asgat.training.checkpoint import to_json, write_atomic
 from asgat.training.runner import make_inputs
 from asgat.training.step import Step
 

@@ -1,11 +1,11 @@
 """Spectral filters: responses g(λ) with one column per head. They know λ and nothing of graphs."""
 
 from asgat.filters.bandstop import BandStop
-from asgat.filters.base import SpectralFilter
 from asgat.filters.heat import HeatFilter
 from asgat.filters.mlp import MLPFilter
 from asgat.filters.pagerank import PageRankFilter
 from asgat.filters.polynomial import PolynomialFilter
+from asgat.filters.spectral_filter import SpectralFilter
 from asgat.filters.walk import WalkFilter
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from asgat.errors import AsgatError
-from asgat.filters.base import SpectralFilter
+from asgat.filters.spectral_filter import SpectralFilter
 
 
 class BandStop(SpectralFilter):

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from asgat.errors import AsgatError, suggest
-from asgat.filters.base import SpectralFilter
+from asgat.filters.spectral_filter import SpectralFilter
 
 OUTPUT_ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {"none": nn.Identity, "relu": nn.ReLU, "tanh": nn.Tanh}
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from asgat.errors import AsgatError
-from asgat.filters.base import SpectralFilter
+from asgat.filters.spectral_filter import SpectralFilter
 
 
 class PolynomialFilter(SpectralFilter):

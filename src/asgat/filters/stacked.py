@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from asgat.filters.base import SpectralFilter
 from asgat.filters.mlp import MLPFilter, with_bias
+from asgat.filters.spectral_filter import SpectralFilter
 
 
 class StackedFilter(SpectralFilter):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from asgat.geometry.hops import hop_distances
 from asgat.geometry.mds import scaled_positions
 from asgat.graph import Graph
+from asgat.graph.hops import hop_distances
 
 _ENTRIES = 2**23  # distances held at a time
 

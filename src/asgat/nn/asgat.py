@@ -12,12 +12,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from asgat.attention import SparseAttention, attend
 from asgat.errors import AsgatError
 from asgat.filters import MLPFilter, PageRankFilter, SpectralFilter
 from asgat.graph import Graph
+from asgat.kernels.sparse_features import SparseFeatures, dropout
 from asgat.nn.asgat_conv import ASGATConv, OperatorFactory, product
-from asgat.sparse_features import SparseFeatures, dropout
+from asgat.nn.attention import SparseAttention, attend
 from asgat.spectral import SpectralOperator
 from asgat.spectral.certificate import Certificate
 

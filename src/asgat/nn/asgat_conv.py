@@ -9,13 +9,13 @@ from typing import Any, overload
 import torch
 from torch import Tensor, nn
 
-from asgat.attention import SparseAttention, attend
 from asgat.errors import AsgatError, suggest
 from asgat.filters import MLPFilter, SpectralFilter
 from asgat.graph import Graph
-from asgat.sparse_features import SparseFeatures, dropout, linear
+from asgat.kernels.sparse_features import SparseFeatures, dropout, linear
+from asgat.nn.attention import SparseAttention, attend
 from asgat.spectral import ArmaOperator, ChebyshevOperator, ExactOperator, SpectralOperator
-from asgat.spectral.base import check_k
+from asgat.spectral.spectral_operator import check_k
 
 OperatorFactory = Callable[..., SpectralOperator]
 

@@ -7,12 +7,12 @@ from typing import Any, cast
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from asgat.attention import SparseAttention
 from asgat.errors import AsgatError
 from asgat.graph import Graph
+from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.asgat import ASGAT
 from asgat.nn.asgat_conv import ASGATConv
-from asgat.sparse_features import SparseFeatures
+from asgat.nn.attention import SparseAttention
 from asgat.spectral import SpectralOperator
 
 

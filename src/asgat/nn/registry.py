@@ -22,16 +22,17 @@ from asgat.config import (
     SGCConfig,
     TrainConfig,
 )
-from asgat.data.relations import Reader, find_relations
+from asgat.data.published_relations import Reader, find_relations
 from asgat.errors import AsgatError, shown, suggest
 from asgat.filters import HeatFilter, MLPFilter, PolynomialFilter, SpectralFilter
 from asgat.graph import Graph
+from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.asgat import ASGAT
 from asgat.nn.asgat_linear import ASGATLinear
 from asgat.nn.baselines import APPNP, GAT, GCN, GPRGNN, H2GCN, LINKX, MLP, SAGE, SGC, ARMANet, ChebNet, GeomGCN
 from asgat.nn.baselines.geom_gcn import virtual_nodes
-from asgat.nn.committee import Committee
-from asgat.sparse_features import SparseFeatures
+from asgat.nn.ensemble import Committee
+from asgat.nn.memory_plan import check_plan
 from asgat.spectral import (
     ArmaOperator,
     ArmaTableOperator,
@@ -40,8 +41,7 @@ from asgat.spectral import (
     SpectralOperator,
     TableOperator,
 )
-from asgat.spectral.candidates import Progress
-from asgat.spectral.planner import check_plan
+from asgat.tables.candidate_table import Progress
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from asgat.attention import attend
 from asgat.filters.stacked import StackedFilter
 from asgat.kernels import dropout_runs, gather_sum
+from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.asgat import ASGAT
 from asgat.nn.asgat_conv import ASGATConv
-from asgat.sparse_features import SparseFeatures
+from asgat.nn.attention import attend
 from asgat.spectral import SpectralOperator
 
 _KNOWN = re.compile(r"jump_weight|propagation\.gamma|layers\.\d+\.(weight|root_weight|mix|bias|filter\..+)")

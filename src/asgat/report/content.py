@@ -11,18 +11,18 @@ import numpy as np
 import numpy.typing as npt
 
 from asgat.errors import AsgatError, brief
-from asgat.explain import BAND_NAMES, BANDS, select
-from asgat.geometry.hops import hop_distances
+from asgat.estimator.trained_run import RunData
+from asgat.explain.explanation import BAND_NAMES, BANDS, select
 from asgat.graph import Graph
-from asgat.homophily import beta, node_homophily
+from asgat.graph.homophily import beta, node_homophily
+from asgat.graph.hops import hop_distances
 from asgat.kernels import row_softmax
 from asgat.nn import ASGAT
 from asgat.report.explorer import explorer
 from asgat.report.figures import character, evaluate
 from asgat.report.findings import attention_findings, data_findings, training_findings
-from asgat.run_data import RunData
 from asgat.spectral import SpectralOperator, spectral_density
-from asgat.training.checkpoint import RunDirectory, read_metadata
+from asgat.training.run_directory import RunDirectory, read_metadata
 
 Ints = npt.NDArray[np.int64]
 

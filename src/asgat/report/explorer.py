@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from asgat.explain import AttentionRows, attention_rows
+from asgat.estimator.trained_run import RunData
+from asgat.explain.explanation import AttentionRows, attention_rows
 from asgat.graph import Graph
-from asgat.homophily import node_homophily
+from asgat.graph.homophily import node_homophily
 from asgat.nn import ASGAT
-from asgat.run_data import RunData
 
 Ints = npt.NDArray[np.int64]
 

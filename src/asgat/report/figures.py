@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from asgat.files.atomic import write_atomic
 from asgat.filters import SpectralFilter
 from asgat.graph import Graph
 from asgat.nn import ASGAT
 from asgat.spectral import spectral_density
-from asgat.training.checkpoint import write_atomic
 
 
 def character(response: np.ndarray, frequency: np.ndarray, density: np.ndarray) -> str:

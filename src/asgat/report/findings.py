@@ -8,9 +8,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from asgat.homophily import beta
+from asgat.estimator.trained_run import HEALTH_FILE, RunData, read_object
+from asgat.graph.homophily import beta
 from asgat.report.figures import character
-from asgat.run_data import HEALTH_FILE, RunData, read_object
 from asgat.training.metrics import majority_share
 
 Level = Literal["good", "note", "warning"]

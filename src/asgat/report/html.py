@@ -11,9 +11,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from asgat.estimator.trained_run import RunData
+from asgat.files.atomic import to_json, write_atomic
 from asgat.report.content import collect
-from asgat.run_data import RunData
-from asgat.training.checkpoint import to_json, write_atomic
 
 SCRIPTS = ("dom.js", "charts.js", "explorer.js", "page.js")
 

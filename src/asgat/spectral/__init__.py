@@ -1,11 +1,11 @@
 """Spectral operators: a graph's scores ψ = g(L) for any filter g. Numerics only, no neural network in here."""
 
 from asgat.spectral.arma import ArmaOperator, ArmaTableOperator
-from asgat.spectral.base import SpectralOperator
 from asgat.spectral.chebyshev import ChebyshevOperator
 from asgat.spectral.density import spectral_density
 from asgat.spectral.exact import ExactOperator
-from asgat.spectral.table import TableOperator
+from asgat.spectral.spectral_operator import SpectralOperator
+from asgat.tables.table_operator import TableOperator
 
 __all__ = [
     "ArmaOperator",

@@ -14,14 +14,14 @@ import torch
 from torch import Tensor
 
 from asgat.errors import AsgatError
-from asgat.filters.base import SpectralFilter
+from asgat.filters.spectral_filter import SpectralFilter
 from asgat.graph import Graph
-from asgat.spectral.base import UNREACHABLE
 from asgat.spectral.certificate import Certificate
 from asgat.spectral.chebyshev import ChebyshevOperator, LambdaMax
 from asgat.spectral.rational import Rational, RationalFit, chebyshev_values
-from asgat.spectral.table import TableOperator
+from asgat.spectral.spectral_operator import UNREACHABLE
 from asgat.spectral.topk import top_k
+from asgat.tables.table_operator import TableOperator
 
 Solver = Callable[[Tensor], Tensor]
 Result = TypeVar("Result")

@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 from asgat.errors import AsgatError
-from asgat.filters.base import SpectralFilter
+from asgat.filters.spectral_filter import SpectralFilter
 from asgat.graph import Graph
-from asgat.sparse_features import SparseFeatures
-from asgat.spectral.base import UNREACHABLE, SpectralOperator
+from asgat.kernels.sparse_features import SparseFeatures
+from asgat.spectral.spectral_operator import UNREACHABLE, SpectralOperator
 from asgat.spectral.topk import top_k
 
 LambdaMax = Literal["bound", "lanczos"]

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from asgat.errors import AsgatError
-from asgat.filters.base import SpectralFilter
+from asgat.filters.spectral_filter import SpectralFilter
 from asgat.graph import Graph
-from asgat.spectral.base import UNREACHABLE, SpectralOperator
+from asgat.spectral.spectral_operator import UNREACHABLE, SpectralOperator
 
 
 class ExactOperator(SpectralOperator):

@@ -14,17 +14,24 @@ from torch import Tensor, nn
 from asgat.config import ASGATConfig, TrainConfig
 from asgat.data.dataset import Dataset, Split
 from asgat.errors import AsgatError
-from asgat.memory import keep_freed_memory
 from asgat.nn.asgat import ASGAT
+from asgat.nn.memory_plan import available_memory, plan
 from asgat.nn.registry import ModelSpec, model_spec
 from asgat.nn.stacked_asgat import StackedASGAT
 from asgat.spectral import SpectralOperator
 from asgat.spectral.arma import RationalForm
-from asgat.spectral.candidates import Progress
-from asgat.spectral.planner import available_memory, plan
+from asgat.tables.candidate_table import Progress
 from asgat.training.batched_step import BatchedStep, CapturedBatch, EagerBatch, Job
 from asgat.training.early_stopping import EarlyStopping
-from asgat.training.runner import certified_figures, fallback_figures, make_inputs, peak_memory_mb, run_split, summarise
+from asgat.training.memory import keep_freed_memory
+from asgat.training.runner import (
+    certified_figures,
+    fallback_figures,
+    make_inputs,
+    peak_memory_mb,
+    run_split,
+    summarise,
+)
 from asgat.training.trainer import (
     DivergedError,
     Epoch,

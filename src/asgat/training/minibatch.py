@@ -14,11 +14,11 @@ from torch import Tensor, nn
 from asgat.config import TrainConfig
 from asgat.data.dataset import Split
 from asgat.errors import AsgatError
+from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.asgat import ASGAT
 from asgat.nn.asgat_conv import ASGATConv
-from asgat.sparse_features import SparseFeatures
 from asgat.spectral import TableOperator
-from asgat.spectral.shard import ShardOperator
+from asgat.tables.table_rows import ShardOperator
 from asgat.training.step import Step, score
 
 FRESH = 4  # rows of a hidden layer computed for a batch, at most, for each of its nodes

@@ -19,15 +19,15 @@ from torch import nn
 from asgat.config import OPTIONS, TrainConfig
 from asgat.data.dataset import Dataset, Split
 from asgat.errors import AsgatError
-from asgat.lock import locked
-from asgat.memory import keep_freed_memory
+from asgat.files.lock import locked
+from asgat.kernels.sparse_features import SparseFeatures, features_tensor
 from asgat.nn.asgat import ASGAT, with_adjacency
 from asgat.nn.registry import ModelSpec, model_spec
-from asgat.sparse_features import SparseFeatures, features_tensor
 from asgat.spectral import TableOperator
 from asgat.spectral.arma import RationalForm
-from asgat.spectral.candidates import Progress
-from asgat.training.checkpoint import RunDirectory
+from asgat.tables.candidate_table import Progress
+from asgat.training.memory import keep_freed_memory
+from asgat.training.run_directory import RunDirectory
 from asgat.training.trainer import Epoch, RunResult, evaluate, train_run
 from asgat.training.unfinished import Keeper
 

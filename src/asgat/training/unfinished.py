@@ -15,7 +15,7 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from asgat.errors import AsgatError, brief
-from asgat.training.checkpoint import write_atomic
+from asgat.files.atomic import write_atomic
 from asgat.training.early_stopping import EarlyStopping
 from asgat.training.interrupt import Interrupt
 

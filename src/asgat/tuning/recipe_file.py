@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from asgat.files.atomic import to_toml
 from asgat.nn.registry import make_config
 from asgat.recipe import FOUND
-from asgat.training.checkpoint import to_toml
 
 
 def recipe_text(model: str, settings: dict[str, Any], found: dict[str, Any]) -> str:

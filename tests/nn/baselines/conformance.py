@@ -21,7 +21,7 @@ from torch import Tensor
 
 from asgat.errors import AsgatError
 from asgat.graph import Graph
-from asgat.sparse_features import SparseFeatures
+from asgat.kernels.sparse_features import SparseFeatures
 
 FEATURES, HIDDEN, CLASSES = 5, 4, 3
 TOLERANCE = 1e-9

@@ -4,9 +4,9 @@ import torch
 from tests.nn.baselines.conformance import CLASSES, FEATURES, HIDDEN, BaselineConformance, assert_near, scaled
 from tests.strategies import ZOO
 
+from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.baselines import ChebNet
 from asgat.nn.baselines.chebnet import chebyshev_sum
-from asgat.sparse_features import SparseFeatures
 
 
 def chebyshev(matrix, order):

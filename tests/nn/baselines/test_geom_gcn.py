@@ -12,9 +12,9 @@ from tests.strategies import generic_graph, graphs
 
 from asgat.geometry.relations import Relations, latent_relations
 from asgat.geometry.spaces import euclidean
+from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.baselines import GeomGCN
 from asgat.nn.baselines.geom_gcn import virtual_nodes
-from asgat.sparse_features import SparseFeatures
 
 
 def relations_of(graph, seed=0):

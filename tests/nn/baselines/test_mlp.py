@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.baselines import MLP
-from asgat.sparse_features import SparseFeatures
 
 
 @pytest.mark.parametrize("num_layers", [1, 2, 3])

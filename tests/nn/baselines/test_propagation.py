@@ -6,8 +6,8 @@ from tests.strategies import ZOO, graphs
 
 from asgat.errors import AsgatError
 from asgat.graph import Graph
+from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.baselines.propagation import adjacency, mean, propagation, renormalised, symmetric
-from asgat.sparse_features import SparseFeatures
 
 
 def with_loops(matrix):

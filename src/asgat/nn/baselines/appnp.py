@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.baselines.mlp import MLP
 from asgat.nn.baselines.propagation import Edges, propagation, renormalised
-from asgat.sparse_features import SparseFeatures
 
 
 class APPNP(nn.Module):

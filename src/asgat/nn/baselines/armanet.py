@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn import ARMAConv
 
+from asgat.kernels.sparse_features import SparseFeatures, dropout, linear
 from asgat.nn.baselines.propagation import Edges, propagation, symmetric
-from asgat.sparse_features import SparseFeatures, dropout, linear
 
 
 class ARMANet(nn.Module):

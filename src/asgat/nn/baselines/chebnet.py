@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch_geometric.nn import ChebConv
 
 from asgat.graph import Graph
+from asgat.kernels.sparse_features import SparseFeatures, dropout, linear
 from asgat.nn.baselines.propagation import Edges, propagation
-from asgat.sparse_features import SparseFeatures, dropout, linear
 
 
 class ChebNet(nn.Module):

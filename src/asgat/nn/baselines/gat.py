@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn import GATConv
 
+from asgat.kernels.sparse_features import SparseFeatures, dropout, linear
 from asgat.nn.baselines.propagation import Edges, propagation, renormalised
-from asgat.sparse_features import SparseFeatures, dropout, linear
 
 
 class GAT(nn.Module):

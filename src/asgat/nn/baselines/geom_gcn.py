@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from asgat.geometry.relations import KINDS, Relations
-from asgat.sparse_features import SparseFeatures, dropout, linear
+from asgat.kernels.sparse_features import SparseFeatures, dropout, linear
 
 VIRTUAL_NODES = KINDS + 1  # the last is the node itself
 
@@ -32,7 +32,7 @@ class GeomGCN(nn.Module):
     of the node itself, a W per group, and degrees over both neighbourhoods are the authors' program's.
 
     The plane is that of Isomap, Poincaré or struc2vec, the setting ``space``. Recipes name the one with the best
-    validation score; :mod:`asgat.data.relations` says where positions come from.
+    validation score; :mod:`asgat.data.published_relations` says where positions come from.
 
     Args:
         in_channels: number of input features.

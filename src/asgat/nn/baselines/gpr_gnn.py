@@ -6,9 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.baselines.mlp import MLP
 from asgat.nn.baselines.propagation import Edges, propagation, renormalised
-from asgat.sparse_features import SparseFeatures
 
 
 class GPRGNN(nn.Module):

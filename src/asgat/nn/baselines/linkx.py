@@ -5,8 +5,8 @@ from __future__ import annotations
 from torch import Tensor
 from torch_geometric import nn as pyg
 
+from asgat.kernels.sparse_features import SparseFeatures, linear
 from asgat.nn.baselines.propagation import Edges, adjacency, propagation
-from asgat.sparse_features import SparseFeatures, linear
 
 
 class LINKX(pyg.LINKX):  # type: ignore[misc]

@@ -7,7 +7,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from asgat.sparse_features import SparseFeatures, dropout, linear
+from asgat.kernels.sparse_features import SparseFeatures, dropout, linear
 
 
 class MLP(nn.Module):

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from asgat.errors import AsgatError
 from asgat.graph import Graph
-from asgat.sparse_features import SparseFeatures
+from asgat.kernels.sparse_features import SparseFeatures
 
 Edges = Tensor | Graph | SparseFeatures
 

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import SAGEConv
 
+from asgat.kernels.sparse_features import SparseFeatures, dropout, linear
 from asgat.nn.baselines.propagation import Edges, mean, propagation
-from asgat.sparse_features import SparseFeatures, dropout, linear
 
 
 class SAGE(nn.Module):

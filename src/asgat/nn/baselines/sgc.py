@@ -5,8 +5,8 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch_geometric.nn import SGConv
 
+from asgat.kernels.sparse_features import SparseFeatures, dropout, linear
 from asgat.nn.baselines.propagation import Edges, propagation, renormalised
-from asgat.sparse_features import SparseFeatures, dropout, linear
 
 
 class SGC(nn.Module):

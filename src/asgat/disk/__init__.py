@@ -1,0 +1,1 @@
+"""Graphs that stay on disk, and the conversion to them."""

@@ -1,0 +1,231 @@
+"""From edge lists and tables of features to a graph on disk, in passes of bounded memory."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from asgat.data.dataset import METRICS
+from asgat.data.splits import stratified_splits
+from asgat.disk.disk_graph import PARTS, Header, OnDiskGraph
+from asgat.disk.edge_reader import Chunk
+from asgat.disk.edge_sorter import EdgeSorter
+from asgat.disk.ordering import Order, locality_order
+from asgat.errors import AsgatError
+from asgat.graph.graph import SelfLoops
+from asgat.tables.candidate_table import SparseRows
+from asgat.tables.truncated_builder import node_records
+
+Array = npt.NDArray[Any]
+Say = Callable[[str], None]
+
+_ENTRIES = 4 << 20  # entries looked at at once
+_ROWS = 1 << 16  # feature rows copied at once
+
+
+def write_graph(
+    out: Path | str,
+    edges: Iterable[Chunk],
+    features: Array,
+    labels: Array,
+    splits: Array | None = None,
+    *,
+    name: str | None = None,
+    order: Order = "rcm",
+    self_loops: SelfLoops = "keep",
+    metric: str = "micro_f1",
+    num_splits: int = 1,
+    seed: int = 0,
+    memory: int = 512 << 20,
+    say: Say | None = None,
+) -> OnDiskGraph:
+    """Writes a graph on disk, whole or not at all.
+
+    Memory: ``memory`` and about 100 bytes per node; an order beside ``"none"`` needs more, see
+    :func:`~asgat.disk.ordering.locality_order`. Disk: about three times the result while it is made.
+
+    Args:
+        out: the folder; it must not exist.
+        edges: parts of the edge list, as :func:`~asgat.disk.edge_reader.read_edges` gives them.
+        features: numbers [N, F], which may be a memory map: they are copied a part at a time.
+        labels: [N], classes from 0, -1 without one.
+        splits: [N] or [N, S] with 0 in no part, 1 train, 2 validation, 3 test; None draws random ones, 48/32/20.
+        name: of the graph; the folder's by default.
+        order: how nodes are put in order, so that contiguous blocks have few edges between them.
+        self_loops: what becomes of them.
+        metric: ``"micro_f1"`` or ``"roc_auc"``.
+        num_splits: how many splits are drawn.
+        seed: of the splits drawn.
+        memory: bytes a sort may take.
+        say: called with what is done next.
+    """
+    out, tell = Path(out), say or (lambda text: None)
+    features, labels, part = _checked(features, labels, splits, metric, num_splits, seed)
+    n = len(labels)
+    if out.exists():
+        raise AsgatError(f"{out} exists; choose another folder, or remove it.")
+    folder = out.parent / f".{out.name}.{secrets.token_hex(8)}"
+    try:
+        folder.mkdir(parents=True)
+        scratch = folder / "scratch"
+        scratch.mkdir()
+        tell("reading edges")
+        sorter = EdgeSorter(scratch, n, memory)
+        for source, target, weight in edges:
+            sorter.add(source, target, weight)
+        tell("sorting edges")
+        indptr, indices, weights = (None if f is None else _open(f) for f in sorter.write(self_loops))
+        assert indptr is not None
+        assert indices is not None
+        tell(f"putting nodes in order ({order})")
+        node = locality_order(indptr, indices, order)
+        header = Header(
+            name=name or out.name,
+            num_nodes=n,
+            num_entries=len(indices),
+            num_features=features.shape[1],
+            num_classes=int(labels.max(initial=0)) + 1,
+            num_splits=part.shape[1],
+            metric=metric,
+            weighted=weights is not None,
+            self_loops=self_loops,
+            order=order,
+        )
+        tell("writing rows")
+        _write(folder, header, indptr, indices, weights, features, labels, part, node)
+        del indptr, indices, weights
+        shutil.rmtree(scratch)
+        (folder / "header.json").write_bytes(header.encode())
+        folder.rename(out)
+    except OSError as error:
+        raise AsgatError(f"{out} cannot be written: {error.strerror or error}. Choose another place.") from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return OnDiskGraph(out)
+
+
+def _checked(
+    features: Array, labels: Array, splits: Array | None, metric: str, num_splits: int, seed: int
+) -> tuple[Array, Array, Array]:
+    """Features, labels as int32 and splits as uint8 [N, S], or what is wrong with them."""
+    if metric not in METRICS:
+        raise AsgatError(f"metric must be one of {', '.join(METRICS)}, not {metric!r}.")
+    if features.ndim != 2 or features.dtype.kind not in "biuf":
+        raise AsgatError(f"Features must be numbers [N, F], but are {features.dtype} {list(features.shape)}.")
+    n = len(features)
+    if labels.shape != (n,) or labels.dtype.kind not in "iu":
+        raise AsgatError(f"Labels must be whole numbers [{n}], but are {labels.dtype} {list(labels.shape)}.")
+    if n and (int(labels.min()) < -1 or int(labels.max()) >= 2**31 - 1 or int(labels.max()) < 0):
+        low, high = int(labels.min()), int(labels.max())
+        raise AsgatError(f"Labels must run from 0, with -1 for none, but run from {low} to {high}.")
+    y = labels.astype(np.int32)
+    if metric == "roc_auc" and int(y.max(initial=0)) != 1:
+        raise AsgatError(f"roc_auc needs two classes, but there are {int(y.max(initial=0)) + 1}; use micro_f1.")
+    if splits is None:
+        part = np.zeros((n, num_splits), dtype=np.uint8)
+        for i, split in enumerate(stratified_splits(y.astype(np.int64), num_splits, seed)):
+            for name, nodes in split.parts().items():
+                part[nodes, i] = PARTS.index(name)
+        return features, y, part
+    part = splits.reshape(n, -1) if splits.size and splits.shape[0] == n else splits
+    if part.ndim != 2 or part.shape[0] != n or part.dtype.kind not in "iu" or not np.isin(part, range(4)).all():
+        raise AsgatError(
+            f"Splits must be [{n}] or [{n}, S] of 0 (none), 1 (train), 2 (validation) and 3 (test), "
+            f"but are {splits.dtype} {list(splits.shape)}."
+        )
+    if not all((part == number).any(axis=0).all() for number in (1, 2, 3)):
+        raise AsgatError("Every split needs nodes to train (1), to validate (2) and to test (3) on.")
+    unlabelled = (part > 0) & (y < 0)[:, None]
+    return features, y, np.where(unlabelled, 0, part).astype(np.uint8)
+
+
+def _write(
+    folder: Path,
+    header: Header,
+    indptr: Array,
+    indices: Array,
+    weights: Array | None,
+    features: Array,
+    labels: Array,
+    part: Array,
+    node: npt.NDArray[np.int64],
+) -> None:
+    """All arrays of the folder, nodes in their new order."""
+    files = {
+        name: np.lib.format.open_memmap(folder / f"{name}.npy", mode="w+", dtype=dtype, shape=shape)
+        for name, (dtype, shape) in header.files().items()
+        if 0 not in shape
+    }
+    for name, (dtype, shape) in header.files().items():
+        if 0 in shape:
+            np.save(folder / f"{name}.npy", np.empty(shape, dtype))
+    number = np.empty(len(node), dtype=np.int32)
+    number[node] = np.arange(len(node), dtype=np.int32)
+    new_indptr = np.concatenate([[0], np.cumsum(np.diff(indptr)[node])]).astype(np.int64)
+    files["indptr"][:] = new_indptr
+    root = np.empty(len(node))
+    for first, last in _row_blocks(new_indptr):
+        entries = slice(new_indptr[first], new_indptr[last])
+        rows = node[first:last]
+        size = indptr[rows + 1] - indptr[rows]
+        row = np.repeat(np.arange(last - first), size)
+        entry = np.arange(entries.start, entries.stop) + np.repeat(indptr[rows] - new_indptr[first:last], size)
+        col = number[indices[entry]]
+        order = np.lexsort((col, row))
+        weight = np.ones(len(col)) if weights is None else weights[entry][order]
+        if len(col):
+            files["indices"][entries] = col[order]
+            if weights is not None:
+                files["weight"][entries] = weight
+        # As Graph.normalised_adjacency has it: relative to a row's largest weight, so that nothing leaves the range.
+        largest = np.zeros(last - first)
+        np.maximum.at(largest, row, weight)
+        relative = np.bincount(row, weight / largest[row], minlength=last - first)
+        root[first:last] = np.sqrt(largest) * np.sqrt(relative)
+    for first, last in _row_blocks(new_indptr):
+        entries = slice(new_indptr[first], new_indptr[last])
+        if entries.start == entries.stop:
+            continue
+        row = np.repeat(np.arange(first, last), np.diff(new_indptr[first : last + 1]))
+        scale = 1.0 if weights is None else np.sqrt(files["weight"][entries])
+        files["shifted"][entries] = -((scale / root[row]) * (scale / root[files["indices"][entries]]))
+    if len(node):
+        shifted, columns = (files.get(name, np.empty(0, dtype)) for name, dtype in _EMPTY)
+        files["records"][:] = node_records(SparseRows(new_indptr, columns, shifted))
+        files["labels"][:] = labels[node]
+        files["node"][:] = node
+        for i in range(header.num_splits):
+            files[f"split-{i}"][:] = part[node, i]
+    for start in range(0, len(node) if header.num_features else 0, _ROWS):
+        block = features[node[start : start + _ROWS]].astype(np.float32)
+        if not np.isfinite(block).all():
+            bad = int(node[start + int(np.flatnonzero(~np.isfinite(block).all(axis=1))[0])])
+            raise AsgatError(f"Features of node {bad} hold NaN or infinity; fill in or drop such values first.")
+        files["features"][start : start + _ROWS] = block
+    for array in files.values():
+        array.flush()
+
+
+_EMPTY: tuple[tuple[str, Any], ...] = (("shifted", np.float64), ("indices", np.int32))
+
+
+def _row_blocks(indptr: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Ranges of rows with a bounded number of entries, but at least one row, and of rows."""
+    n, first = len(indptr) - 1, 0
+    while first < n:
+        last = int(np.searchsorted(indptr, indptr[first] + _ENTRIES, side="right")) - 1
+        last = min(max(last, first + 1), first + _ENTRIES, n)
+        yield first, last
+        first = last
+
+
+def _open(path: Path) -> Array:
+    """A map of a file, or an array where there is nothing to map."""
+    array = np.load(path, mmap_mode="r") if path.stat().st_size > 128 else np.load(path)
+    return np.asarray(array)

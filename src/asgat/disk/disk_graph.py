@@ -1,0 +1,231 @@
+"""A graph too large to be read whole: a folder of .npy files, mapped into memory, and a JSON header."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from asgat.data.dataset import METRICS, Dataset, Split
+from asgat.errors import AsgatError, brief, shown
+from asgat.files.npy import open_npy
+from asgat.graph import Graph
+from asgat.tables.candidate_table import SparseRows
+from asgat.tables.truncated_builder import RECORD
+
+Array = npt.NDArray[Any]
+
+FORMAT, VERSION = "asgat-graph", 1
+MANY = 10_000  # splits
+ENTRIES_AT_ONCE = 1 << 22
+PARTS = ("none", "train", "val", "test")  # what a split says of a node, by number
+
+
+@dataclass(frozen=True, kw_only=True)
+class Header:
+    """``header.json``: the sizes, and how the folder was made."""
+
+    name: str
+    num_nodes: int
+    num_entries: int
+    num_features: int
+    num_classes: int
+    num_splits: int
+    metric: str = "micro_f1"
+    protocol: str = "own"
+    weighted: bool = False
+    self_loops: str = "keep"
+    order: str = "none"
+
+    def encode(self) -> bytes:
+        return (json.dumps({"format": FORMAT, "version": VERSION, **asdict(self)}, indent=2) + "\n").encode()
+
+    def files(self) -> dict[str, tuple[Any, tuple[int, ...]]]:
+        """Every array of the folder: type and shape."""
+        n, entries = self.num_nodes, self.num_entries
+        arrays: dict[str, tuple[Any, tuple[int, ...]]] = {
+            "indptr": (np.int64, (n + 1,)),
+            "indices": (np.int32, (entries,)),
+            "shifted": (np.float64, (entries,)),
+            "records": (RECORD, (n,)),
+            "features": (np.float32, (n, self.num_features)),
+            "labels": (np.int32, (n,)),
+            "node": (np.int64, (n,)),
+        }
+        if self.weighted:
+            arrays["weight"] = (np.float64, (entries,))
+        return arrays | {f"split-{i}": (np.uint8, (n,)) for i in range(self.num_splits)}
+
+
+class OnDiskGraph:
+    r"""A graph with features, labels and splits in a folder, of which only what is used is read.
+
+    The folder holds ``header.json`` (:class:`Header`) and
+
+    - ``indptr``, ``indices``: the symmetric adjacency in CSR form, columns ascending, int64 [N + 1] and int32 [E];
+    - ``weight``: the weights of the entries, float64 [E], unless all are 1;
+    - ``shifted``: the entries of :math:`X = L - I = -D^{-1/2} A D^{-1/2}` beside ``indices``, float64 [E];
+    - ``records``: per node what the truncated builder reads of it, its row and sums over its neighbours;
+    - ``features``: float32 [N, F]; ``labels``: int32 [N], -1 without one;
+    - ``split-0`` and so on: uint8 [N], 0 in no part, 1 train, 2 validation, 3 test;
+    - ``node``: int64 [N], the number each node had before it was put in order,
+
+    all as ``.npy``. ``asgat convert`` writes it (:mod:`asgat.disk.converter`).
+
+    Args:
+        path: the folder.
+
+    Raises:
+        AsgatError: it is no such folder, or a file of it is missing, damaged or of another size.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self.header = _read_header(self.path)
+        for name, (dtype, shape) in self.header.files().items():
+            array = self._map(name)
+            if array.dtype != np.dtype(dtype) or array.shape != shape:
+                raise AsgatError(
+                    f"{self.path / name}.npy should hold {np.dtype(dtype).name} {list(shape)}, but holds "
+                    f"{array.dtype.name} {list(array.shape)}; convert the graph again."
+                )
+
+    @property
+    def name(self) -> str:
+        return self.header.name
+
+    @property
+    def num_nodes(self) -> int:
+        return self.header.num_nodes
+
+    @property
+    def num_entries(self) -> int:
+        return self.header.num_entries
+
+    @property
+    def num_features(self) -> int:
+        return self.header.num_features
+
+    @property
+    def num_classes(self) -> int:
+        return self.header.num_classes
+
+    @property
+    def num_splits(self) -> int:
+        return self.header.num_splits
+
+    @property
+    def metric(self) -> str:
+        return self.header.metric
+
+    @property
+    def protocol(self) -> str:
+        return self.header.protocol
+
+    def matrix(self) -> SparseRows:
+        """X for the builders of tables, looked through once; O(E) time and a byte per entry."""
+        self._check_rows()
+        return SparseRows(*(self._map(name) for name in ("indptr", "indices", "shifted", "records")))
+
+    def features(self, first: int, last: int) -> npt.NDArray[np.float32]:
+        """Feature rows of the nodes ``first`` to ``last - 1``, read now."""
+        rows = np.array(self._map("features")[first:last])
+        return self._checked("features", rows, np.isfinite(rows).all())
+
+    def labels(self, first: int, last: int) -> npt.NDArray[np.int64]:
+        rows = self._map("labels")[first:last].astype(np.int64)
+        return self._checked("labels", rows, ((rows >= -1) & (rows < self.num_classes)).all())
+
+    def split(self, number: int, first: int, last: int) -> Split:
+        """What a split says of the nodes ``first`` to ``last - 1``, numbered from 0."""
+        part = self._map(f"split-{number}")[first:last]
+        self._checked(f"split-{number}", part, (part < len(PARTS)).all())
+        return Split(*(np.flatnonzero(part == PARTS.index(name)) for name in ("train", "val", "test")))
+
+    def to_dataset(self) -> Dataset:
+        """All of it in memory, for a graph that fits."""
+        n, e = self.num_nodes, self.num_entries
+        self._check_rows()
+        weight = np.array(self._map("weight")) if self.header.weighted else np.ones(e)
+        self._checked("weight", weight, (np.isfinite(weight) & (weight > 0)).all())
+        adjacency = sp.csr_array((weight, np.array(self._map("indices")), np.array(self._map("indptr"))), shape=(n, n))
+        splits = tuple(self.split(i, 0, n) for i in range(self.num_splits))
+        x, y = self.features(0, n), self.labels(0, n)
+        return Dataset(self.name, Graph(adjacency), x, y, splits, self.num_classes, self.metric, self.protocol)
+
+    def original_nodes(self) -> npt.NDArray[np.int64]:
+        """The number each node had in the files it was converted from."""
+        return np.array(self._map("node"))
+
+    def _map(self, name: str) -> Array:
+        # Copy on write: what is changed stays in this process, what is read is shared with others.
+        return open_npy(self.path / f"{name}.npy", "convert the graph again", "c")
+
+    def _checked(self, name: str, part: Array, sound: bool | np.bool_) -> Array:
+        if not sound:
+            raise AsgatError(f"{self.path / name}.npy holds numbers that make no sense; convert the graph again.")
+        return part
+
+    def _check_rows(self) -> None:
+        """Compiled code trusts these arrays blindly, so they are looked at first, a part at a time."""
+        n, entries = self.num_nodes, self.num_entries
+        indptr, indices, shifted, records = (self._map(name) for name in ("indptr", "indices", "shifted", "records"))
+        self._checked("indptr", indptr, indptr[0] == 0 and indptr[-1] == entries and (np.diff(indptr) >= 0).all())
+        same = np.array_equal(records["start"], indptr[:-1]) and np.array_equal(records["degree"], np.diff(indptr))
+        sums = [np.isfinite(records[name]).all() for name in ("diagonal", "square", "middle", "onward")]
+        self._checked("records", records, same and all(sums))
+        first = np.zeros(entries + 1, dtype=bool)  # where a row begins
+        first[indptr[:-1]] = True
+        for start in range(0, entries, ENTRIES_AT_ONCE):
+            part = slice(start, min(entries, start + ENTRIES_AT_ONCE))
+            column, value = indices[part], shifted[part]
+            before = np.concatenate([[-1], column[:-1]]) if not start else indices[start - 1 : part.stop - 1]
+            ascending = ((column > before) | first[part]).all()
+            self._checked("indices", column, column.min() >= 0 and column.max() < n and ascending)
+            self._checked("shifted", value, bool((np.abs(value) <= 1.0 + 1e-9).all()))
+
+    def __repr__(self) -> str:
+        return (
+            f"OnDiskGraph({self.name!r}, nodes={self.num_nodes}, entries={self.num_entries}, "
+            f"features={self.num_features}, classes={self.num_classes}, splits={self.num_splits})"
+        )
+
+
+def open_if_folder(name: str) -> OnDiskGraph | None:
+    """The graph in a folder of that name; None where there is no such folder, and the name is a data set's."""
+    try:
+        there = (Path(name) / "header.json").is_file() or ("/" in name and Path(name).is_dir())
+    except (OSError, ValueError):
+        there = False
+    return OnDiskGraph(name) if there else None
+
+
+def _read_header(path: Path) -> Header:
+    file = path / "header.json"
+    try:
+        values = json.loads(file.read_bytes())
+    except OSError as error:
+        raise AsgatError(f"{path} holds no graph: {file} cannot be read ({error.strerror}).") from error
+    except (ValueError, RecursionError) as error:
+        raise AsgatError(f"{file} cannot be read as JSON: {brief(error)}.") from error
+    if not isinstance(values, dict) or values.pop("format", None) != FORMAT:
+        raise AsgatError(f"{file} describes no graph of this package; `asgat convert` writes such a folder.")
+    if (version := values.pop("version", None)) != VERSION:
+        raise AsgatError(
+            f"{file} is of version {shown(version)}, and this package reads {VERSION}; convert the graph again."
+        )
+    try:
+        header = Header(**values)
+    except TypeError as error:
+        raise AsgatError(f"{file} does not fit this package: {brief(error)}.") from error
+    kinds = {"int": int, "str": str, "bool": bool}
+    sound = all(type(getattr(header, field.name)) is kinds[str(field.type)] for field in fields(header))
+    counts = [getattr(header, field.name) for field in fields(header) if field.type == "int"] if sound else []
+    if not sound or not all(0 <= n < 2**48 for n in counts) or header.metric not in METRICS or header.num_splits > MANY:
+        raise AsgatError(f"{file} holds sizes or a metric that make no sense; convert the graph again.")
+    return header

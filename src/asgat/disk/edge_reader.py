@@ -1,0 +1,146 @@
+"""Edge lists of any length, a bounded part at a time."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from asgat.errors import AsgatError, brief
+from asgat.files.npy import open_npy
+from asgat.files.npz import read_npz
+from asgat.files.user_file import read_user_file
+
+Array = npt.NDArray[Any]
+Chunk = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64] | None]
+
+ENDINGS = (".csv", ".tsv", ".txt", ".npy", ".npz")
+MAX_BYTES = 4 << 30  # of an .npz file
+_BYTES = 32 << 20  # of text, or of numbers, at a time
+_SEPARATORS = bytes.maketrans(b",;\t", b"   ")
+
+
+def read_edges(path: Path | str, chunk_bytes: int = _BYTES) -> Iterator[Chunk]:
+    """Source, target and, where there are some, weights of the edges, part by part.
+
+    Text (.csv, .tsv, .txt) holds an edge a line, two node numbers from 0 and perhaps a weight, between commas,
+    semicolons, tabs or spaces; lines that begin with # and a first line of names are passed over. A .npy file holds
+    [2, E] or [E, 2]; an .npz file ``edge_index`` and perhaps ``edge_weight``, and is read whole.
+
+    Args:
+        path: the file.
+        chunk_bytes: how much to read at a time.
+    """
+    path = Path(path)
+    if path.suffix.lower() not in ENDINGS:
+        raise AsgatError(f"An edge list ends in {', '.join(ENDINGS)}, but {path.name} does not.")
+    try:
+        if path.suffix.lower() in (".npy", ".npz"):
+            yield from _from_arrays(path, chunk_bytes)
+        else:
+            yield from _from_text(path, chunk_bytes)
+    except OSError as error:
+        raise AsgatError(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
+def _from_arrays(path: Path, chunk_bytes: int) -> Iterator[Chunk]:
+    weight: Array | None = None
+    if path.suffix.lower() == ".npz":
+        arrays = read_npz(read_user_file(path, MAX_BYTES), None, MAX_BYTES)
+        if "edge_index" not in arrays:
+            raise AsgatError(f"{path} holds {brief(', '.join(arrays)) or 'nothing'}, but no edge_index [2, E].")
+        ends, weight = arrays["edge_index"], arrays.get("edge_weight")
+    else:
+        ends = open_npy(path, "write it with numpy.save")
+    if ends.ndim != 2 or 2 not in ends.shape or ends.dtype.kind not in "iu":
+        held = f"{ends.dtype} {list(ends.shape)}"
+        raise AsgatError(f"{path} should hold whole numbers [2, E] or [E, 2], but holds {held}.")
+    ends = ends if ends.shape[0] == 2 else ends.T
+    if weight is not None and weight.shape != (ends.shape[1],):
+        raise AsgatError(f"{path} has {ends.shape[1]} edges, but weights of shape {list(weight.shape)}.")
+    size = max(1, chunk_bytes // 16)
+    for start in range(0, ends.shape[1], size):
+        part = slice(start, start + size)
+        source, target = ends[:, part].astype(np.int64)
+        yield source, target, None if weight is None else weight[part].astype(np.float64)
+
+
+def _from_text(path: Path, chunk_bytes: int) -> Iterator[Chunk]:
+    columns, line = 0, 1
+    with path.open("rb") as file:
+        rest = b""
+        while True:
+            block = file.read(chunk_bytes)
+            text, rest = (rest + block, b"") if not block else _whole_lines(rest + block)
+            if b"#" in text:
+                text = re.sub(rb"(?m)^[ \t]*#.*$", b"", text)
+            if not columns and text.strip():
+                text, columns = _without_names(text, path)
+            if text.strip():
+                yield _columns(text, columns, path, line)
+            line += text.count(b"\n")
+            if not block:
+                return
+
+
+def _whole_lines(text: bytes) -> tuple[bytes, bytes]:
+    end = text.rfind(b"\n") + 1
+    return text[:end], text[end:]
+
+
+def _without_names(text: bytes, path: Path) -> tuple[bytes, int]:
+    """The text without a first line of names, blank in its place, and the number of columns."""
+    for first in text.splitlines(keepends=True):
+        words = first.translate(_SEPARATORS).split()
+        if not words:
+            continue
+        columns = len(words)
+        if columns not in (2, 3):
+            shown = first.decode("utf-8", "replace").strip()[:60]
+            raise AsgatError(f"{path} should hold two node numbers a line and perhaps a weight, not {shown!r}.")
+        names = not any(_is_number(word) for word in words)
+        return (text.replace(first, b"\n", 1) if names else text), columns
+    return text, 0
+
+
+def _columns(text: bytes, columns: int, path: Path, line: int) -> Chunk:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)  # an older numpy's way to say that it stopped early
+        try:
+            values = np.fromstring(text.translate(_SEPARATORS).decode("latin-1"), sep=" ")
+        except (ValueError, DeprecationWarning):
+            raise _bad_line(text, columns, path, line) from None
+    lines = text.count(b"\n") + (not text.endswith(b"\n"))
+    if len(values) != columns * lines:  # blank lines, or something else
+        lines = sum(1 for row in text.split(b"\n") if row.strip())
+        if len(values) != columns * lines:
+            raise _bad_line(text, columns, path, line)
+    table = values.reshape(-1, columns)
+    ends = table[:, :2]
+    whole = (ends == np.floor(ends)) & (np.abs(ends) < 2.0**53)
+    if not whole.all():
+        raise AsgatError(f"{path} names a node {ends[~whole][0]}; nodes are whole numbers from 0.")
+    source, target = ends.T.astype(np.int64)
+    return source, target, table[:, 2].copy() if columns == 3 else None
+
+
+def _bad_line(text: bytes, columns: int, path: Path, line: int) -> AsgatError:
+    for offset, row in enumerate(text.split(b"\n")):
+        words = row.translate(_SEPARATORS).split()
+        if words and (len(words) != columns or not all(_is_number(word) for word in words)):
+            shown = row.decode("utf-8", "replace").strip()[:60]
+            return AsgatError(f"Line {line + offset} of {path} should hold {columns} numbers, but is {shown!r}.")
+    return AsgatError(f"{path} cannot be read as {columns} columns of numbers.")
+
+
+def _is_number(word: bytes) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True

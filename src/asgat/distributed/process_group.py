@@ -1,0 +1,186 @@
+"""The ranks of a job: how one joins the others, and how it learns that one of them is gone."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from asgat.distributed.lost_rank import Farewell
+from asgat.errors import AsgatError
+
+VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+_BEAT, _SILENCE = 2.0, 20.0  # seconds between signs of life, and without one before a rank counts as lost
+_LOST_WORDS = re.compile(r"gloo|nccl|tcpstore|connection|socket|timed out|timeout|broken pipe|peer", re.IGNORECASE)
+
+
+class ToldByRankZeroError(AsgatError):
+    """An error of rank 0, which tells it for all."""
+
+
+class Group:
+    """The ranks of one job; every method is called by all of them, in the same order.
+
+    Args:
+        rank: this one's number.
+        size: how many there are.
+        device: where this one computes: the CPU, with gloo between the ranks, or a GPU of its own, with NCCL.
+        farewell: what this one says if another is lost.
+    """
+
+    def __init__(self, rank: int, size: int, device: torch.device, farewell: Farewell | None = None) -> None:
+        self.rank, self.size, self.device = rank, size, device
+        self.farewell = farewell or Farewell(rank)
+
+    @classmethod
+    def join(cls, device: torch.device | str = "cpu", farewell: Farewell | None = None) -> Group:
+        """Joins the job that the launcher's variables describe.
+
+        Raises:
+            AsgatError: no launcher has set them, or they make no sense.
+        """
+        missing = [name for name in VARIABLES if not os.environ.get(name)]
+        if missing:
+            raise AsgatError(
+                f"--distributed needs a launcher that sets {', '.join(VARIABLES)} ({', '.join(missing)} missing); "
+                "start it as `torchrun --nproc-per-node 2 -m asgat train … --distributed`."
+            )
+        try:
+            rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+            local = int(os.environ.get("LOCAL_RANK", "0"))
+        except ValueError:
+            raise AsgatError("RANK, WORLD_SIZE and LOCAL_RANK must be whole numbers; a launcher sets them.") from None
+        device = torch.device(device)
+        if device.type == "cuda":
+            if local >= torch.cuda.device_count():
+                raise AsgatError(f"Rank {rank} asks for GPU {local}, but there are {torch.cuda.device_count()} here.")
+            device = torch.device("cuda", local)
+            torch.cuda.set_device(device)
+        try:
+            # A rank that is gone closes its connections, and one that hangs is found by the watch: no need to be short.
+            dist.init_process_group(
+                "nccl" if device.type == "cuda" else "gloo", rank=rank, world_size=size, timeout=timedelta(hours=2)
+            )
+        except (RuntimeError, ValueError) as error:
+            raise AsgatError(f"Rank {rank} could not join the others: {_first_line(error)}") from error
+        return cls(rank, size, device, farewell)
+
+    @property
+    def first(self) -> bool:
+        """Whether this rank is the one that writes."""
+        return self.rank == 0
+
+    def sum(self, tensor: Tensor) -> Tensor:
+        """The sum over all ranks, in place; the same bits on each of them."""
+        dist.all_reduce(tensor)
+        return tensor
+
+    def sum_gradients(self, parameters: list[torch.nn.Parameter]) -> None:
+        """Replaces every gradient by its sum over the ranks, in one message."""
+        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
+        self.sum(flat)
+        parts = torch.split(flat, [gradient.numel() for gradient in gradients])
+        for gradient, part in zip(gradients, parts, strict=True):
+            gradient.copy_(part.view_as(gradient))
+
+    def gather(self, value: Any) -> list[Any]:
+        """What every rank holds, by rank; for small things."""
+        values: list[Any] = [None] * self.size
+        dist.all_gather_object(values, value)
+        return values
+
+    def from_first(self, make: Callable[[], Any]) -> Any:
+        """What rank 0 makes, on all ranks; an error it raises ends them all."""
+        told: list[Any] = [None, None]
+        problem: AsgatError | None = None
+        if self.first:
+            try:
+                told[0] = make()
+            except AsgatError as error:
+                problem = error
+                told[1] = str(error)
+        dist.broadcast_object_list(told, device=self.device)
+        if problem is not None:
+            raise problem
+        if told[1] is not None:
+            raise ToldByRankZeroError(told[1])
+        return told[0]
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[None]:
+        """While inside, the loss of another rank ends this process with a sentence and exit code 3.
+
+        A closed connection is told by the collective that meets it, and signs of life through the launcher's store find
+        a rank that hangs, or is lost while the others compute.
+        """
+        watch = _Watch(self)
+        try:
+            yield
+        except RuntimeError as error:
+            if not isinstance(error, dist.DistError) and not _LOST_WORDS.search(str(error)):
+                raise
+            self.farewell.leave(_first_line(error))
+        finally:
+            watch.stop()
+
+    def close(self) -> None:
+        dist.destroy_process_group()
+
+
+class _Watch:
+    """A thread that gives signs of life and looks for those of the others."""
+
+    def __init__(self, group: Group) -> None:
+        self.group = group
+        self.ended = threading.Event()
+        store: Any = dist.distributed_c10d._get_default_store()
+        self.store = store.clone()  # a connection of its own: the other may wait for a collective
+        self.keys = [f"asgat-alive/{rank}" for rank in range(group.size)]
+        self.store.set(self.keys[group.rank], "0")
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        if group.size > 1:
+            self.thread.start()
+
+    def stop(self) -> None:
+        self.ended.set()
+        if self.thread.is_alive():
+            self.thread.join(_BEAT + 1.0)
+        with contextlib.suppress(RuntimeError):
+            self.store.set(self.keys[self.group.rank], "left")
+
+    def _run(self) -> None:
+        seen: list[tuple[bytes, float]] = [(b"", time.monotonic())] * self.group.size
+        beat = 0
+        try:
+            self.store.wait(self.keys, timedelta(seconds=60))
+            while not self.ended.wait(_BEAT):
+                beat += 1
+                self.store.set(self.keys[self.group.rank], str(beat))
+                now = time.monotonic()
+                for rank, value in enumerate(self.store.multi_get(self.keys)):
+                    if value != seen[rank][0] or value == b"left":
+                        seen[rank] = value, now
+                    elif now - seen[rank][1] > _SILENCE and not self.ended.is_set():
+                        self.group.farewell.leave(f"rank {rank} has been silent for {_SILENCE:.0f} s")
+        except RuntimeError as error:  # the store is gone, and with it the rank or the launcher that held it
+            if not self.ended.is_set():
+                self.group.farewell.leave(_first_line(error))
+
+
+def _first_line(error: BaseException) -> str:
+    """The gist of a message that names files, addresses and advice."""
+    known = re.search(r"connection (closed|reset) by peer|broken pipe|timed out", str(error), re.IGNORECASE)
+    if known:
+        return known[0].lower()
+    line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    return re.sub(r"\[[^\]]*\]\s*", "", line).split(". ")[0].rstrip(".")[:160]

@@ -1,0 +1,210 @@
+"""What one rank holds: its block of nodes, their features and labels, and their rows of the candidate table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from asgat.config import ASGATConfig, TrainConfig
+from asgat.data.dataset import Dataset, Split
+from asgat.distributed.exchange import Exchange, block_bounds
+from asgat.distributed.process_group import Group
+from asgat.errors import AsgatError
+from asgat.graph import Graph
+from asgat.kernels.sparse_features import SparseFeatures, features_tensor
+from asgat.nn.memory_plan import choose_form
+from asgat.nn.registry import model_spec
+from asgat.tables.candidate_table import CandidateTable, Progress, SparseRows
+from asgat.tables.exact_builder import build_exact
+from asgat.tables.table_rows import ShardOperator
+from asgat.tables.truncated_builder import build_truncated
+from asgat.training.runner import normalise_rows
+
+# Settings whose meaning does not change when the nodes are divided among ranks; any other must be at its default.
+KNOWN = {
+    "lr", "weight_decay", "dropout", "hidden", "layers", "epochs", "patience", "max_restarts", "normalize_features",
+    "self_loops", "heads", "out_heads", "k", "elu", "root", "mix", "gain", "jump", "form", "candidates", "cap",
+    "storage", "builder", "order", "sampling_points", "lambda_max", "damping", "filter", "filter_hidden",
+    "filter_activation", "exact_sums", "filter_degree", "heat_scale", "heat_learned", "numerator", "denominator",
+    "steps", "fit_error", "arma_tolerance",
+}  # fmt: skip
+
+
+class Source(Protocol):
+    """Where ranks read their parts from: a graph on disk, or a data set in memory."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def num_nodes(self) -> int: ...
+    @property
+    def num_entries(self) -> int: ...
+    @property
+    def num_features(self) -> int: ...
+    @property
+    def num_classes(self) -> int: ...
+    @property
+    def num_splits(self) -> int: ...
+    @property
+    def metric(self) -> str: ...
+    @property
+    def protocol(self) -> str: ...
+    def matrix(self) -> SparseRows: ...
+    def features(self, first: int, last: int) -> npt.NDArray[np.float32]: ...
+    def labels(self, first: int, last: int) -> npt.NDArray[np.int64]: ...
+    def split(self, number: int, first: int, last: int) -> Split: ...
+
+
+class InMemory:
+    """A data set that every rank has read whole, to take its part of.
+
+    Args:
+        dataset: the data.
+        config: says what becomes of self-loops and which largest eigenvalue X is scaled by.
+    """
+
+    def __init__(self, dataset: Dataset, config: TrainConfig) -> None:
+        self.dataset = dataset
+        self.graph = dataset.graph.with_self_loops(config.self_loops)  # `similar` is refused
+        self.lambda_max = self.graph.lambda_max if getattr(config, "lambda_max", "") == "lanczos" else 2.0
+        self.name, self.metric, self.protocol = dataset.name, dataset.metric, dataset.protocol
+        self.num_nodes, self.num_entries = dataset.num_nodes, self.graph.num_entries
+        self.num_features, self.num_classes = dataset.num_features, dataset.num_classes
+        self.num_splits = len(dataset.splits)
+
+    def matrix(self) -> SparseRows:
+        n = self.num_nodes
+        return SparseRows.of(self.graph.laplacian * (2.0 / self.lambda_max) - sp.eye_array(n, format="csr"))
+
+    def features(self, first: int, last: int) -> npt.NDArray[np.float32]:
+        return self.dataset.x[first:last]
+
+    def labels(self, first: int, last: int) -> npt.NDArray[np.int64]:
+        return self.dataset.y[first:last]
+
+    def split(self, number: int, first: int, last: int) -> Split:
+        parts = self.dataset.splits[number].parts().values()
+        return Split(*(nodes[(nodes >= first) & (nodes < last)] - first for nodes in parts))
+
+
+def check_distributed(model: str, config: TrainConfig, source: Source) -> str:
+    """The form of the table, ``"exact table"`` or ``"truncated table"``; refuses what ranks cannot share out."""
+    spec = model_spec(model)
+    if not isinstance(config, ASGATConfig):
+        raise AsgatError(f"{model} cannot be trained in parts; --distributed is for the ASGAT models on a table.")
+    if config.operator != "chebyshev":
+        raise AsgatError(f"operator = {config.operator} cannot be trained in parts; --distributed needs chebyshev.")
+    for key, value in vars(config).items():
+        if key not in KNOWN and value != getattr(spec.config(), key):
+            raise AsgatError(f"{key} = {value} cannot be trained in parts; leave it out with --distributed.")
+    if not isinstance(source, InMemory) and (config.lambda_max, config.self_loops) != ("bound", "keep"):
+        raise AsgatError(
+            "A graph on disk has lambda_max=bound and the self-loops it was converted with; set lambda_max=bound and "
+            "self_loops=keep, and convert it with --self-loops."
+        )
+    form = choose_form(cast(Graph, source), config)  # counts nodes and entries, and asks for nothing else
+    if "table" not in form:
+        raise AsgatError(f"The {form} form scores all pairs and cannot be trained in parts; --set form=table.")
+    return form
+
+
+@dataclass(frozen=True, eq=False)
+class Shard:
+    """One rank's part.
+
+    Attributes:
+        first, last: its nodes, ``first`` to ``last - 1``.
+        x: their features.
+        y: their labels.
+        operator: their rows of the table; what they attend to comes through ``exchange``.
+        exchange: rows from and to the other ranks.
+    """
+
+    first: int
+    last: int
+    x: Tensor | SparseFeatures
+    y: Tensor
+    operator: ShardOperator
+    exchange: Exchange
+
+    def figures(self) -> dict[str, Any]:
+        table = self.operator.table
+        return {
+            "nodes": self.last - self.first,
+            "table_mb": table.nbytes / 2**20,
+            "candidates_per_node": table.candidates_per_node,
+            "needed_rows": self.exchange.num_needed,
+        }
+
+
+def build_shard(
+    source: Source,
+    model: str,
+    config: TrainConfig,
+    group: Group,
+    dtype: torch.dtype = torch.float32,
+    everything: bool = False,
+    progress: Progress | None = None,
+) -> Shard:
+    """Builds a rank's part: reads its rows, builds its rows of the table, agrees with the others on what to exchange.
+
+    The table takes rows · |C| · (4 + (R + 1) · itemsize) bytes, and while it is built 5 bytes per node of the graph.
+    """
+    form = check_distributed(model, config, source)
+    assert isinstance(config, ASGATConfig)
+    bounds = block_bounds(source.num_nodes, group.size)
+    first, last = int(bounds[group.rank]), int(bounds[group.rank + 1])
+    table = _build_table(source, config, form, np.arange(first, last), group.device, progress)
+    touched = torch.zeros(source.num_nodes, dtype=torch.bool)
+    touched[table.index.cpu().long()] = True
+    touched[first:last] = False
+    needed = touched.nonzero().squeeze(1).numpy()
+    number = torch.zeros(source.num_nodes, dtype=torch.int32)
+    number[first:last] = torch.arange(last - first, dtype=torch.int32)
+    number[touched] = torch.arange(last - first, last - first + len(needed), dtype=torch.int32)
+    exchange = Exchange(group, bounds, needed, everything)
+    operator = ShardOperator(
+        table,
+        max(config.candidates, config.k or 1),
+        config.sampling_points,
+        source.lambda_max if isinstance(source, InMemory) else 2.0,
+        config.damping,
+        dtype,
+        group.device,
+        config.exact_sums,
+    ).renumbered(number.to(group.device), last - first, exchange, exchange.shared)
+    x = source.features(first, last)
+    y = torch.from_numpy(source.labels(first, last)).to(group.device)
+    return Shard(first, last, shard_features(x, config, group.device, dtype), y, operator, exchange)
+
+
+def shard_features(
+    x: npt.NDArray[np.float32], config: TrainConfig, device: torch.device, dtype: torch.dtype
+) -> Tensor | SparseFeatures:
+    """Features in the form that is faster to multiply; a dense matrix is not made sparse to find out."""
+    x = normalise_rows(x) if config.normalize_features else x
+    threshold = 0.15 if device.type == "cpu" else 0.05
+    if np.count_nonzero(x) >= threshold * x.size:
+        return torch.from_numpy(x).to(device, dtype)
+    return features_tensor(x, device, dtype, threshold)
+
+
+def _build_table(
+    source: Source,
+    config: ASGATConfig,
+    form: str,
+    rows: npt.NDArray[np.int64],
+    device: torch.device,
+    progress: Progress | None,
+) -> CandidateTable:
+    matrix = source.matrix()
+    candidates, storage = max(config.candidates, config.k or 1), getattr(torch, config.storage)
+    if form == "exact table":
+        return build_exact(matrix, config.order, candidates, config.cap, rows, storage, device, progress)
+    return build_truncated(matrix, config.order, candidates, rows=rows, dtype=storage, progress=progress)

@@ -1,0 +1,292 @@
+"""Node classification in the manner of scikit-learn: fit, predict, score, save and load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+from torch import nn
+
+from asgat.config import TrainConfig
+from asgat.data.dataset import Dataset
+from asgat.errors import AsgatError
+from asgat.estimator.encoded_graph import OWN, Encoding, Prepared, as_mask, encode_graph_for, label_column, prepare
+from asgat.estimator.graph_file import encode_graph
+from asgat.estimator.health import Health, examine
+from asgat.estimator.trained_run import ENCODER_FILE, GRAPH_FILE, HEALTH_FILE, load_run, read_encoder, read_object
+from asgat.files.atomic import to_json, write_atomic
+from asgat.files.lock import locked
+from asgat.nn.registry import make_config, model_spec
+from asgat.tabular.column import Column
+from asgat.tabular.user_graph import OwnGraph, as_own_graph
+from asgat.training.run_directory import RunDirectory, read_metadata
+from asgat.training.runner import certified_figures, make_inputs, peak_memory_mb, resumable, summarise
+from asgat.training.trainer import Epoch, train_run
+from asgat.training.unfinished import Keeper
+
+# Where they differ from the model's own defaults; features are scaled by their encoding, column by column.
+DEFAULTS: dict[str, Any] = {
+    "hidden": 32,
+    "epochs": 500,
+    "patience": 50,
+    "max_restarts": 1,
+    "normalize_features": False,
+}
+
+
+class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Adaptive spectral graph attention as an estimator.
+
+    Features are encoded and the encoding is remembered; a part of the training nodes is kept for early stopping;
+    ``k`` and ``order`` are chosen from the graph's figures unless given. Nothing learned depends on the number of
+    nodes, so that a fitted model predicts other graphs with the same columns.
+
+    Args:
+        model: a name from ``asgat models``.
+        k: nodes each node attends to per head.
+        order: Chebyshev order.
+        heads, hidden, dropout, lr, weight_decay, epochs, patience: settings of the model and its training.
+        settings: any other settings, by name.
+        seed: of the weights and of splits.
+        device: ``"cpu"`` or ``"cuda"``.
+
+    Attributes:
+        classes_: the classes, in the order of the columns of ``predict_proba``.
+        config_: all settings.
+        dataset_: graph, encoded features, labels and split.
+        health_: figures of the graph.
+        result_: scores and figures of the training, as in ``result.json``.
+        module_: the trained network.
+
+    Example:
+        >>> from asgat.data import load_dataset
+        >>> club = load_dataset("karate").to_pyg()
+        >>> ASGATClassifier(epochs=5, heads=2).fit(club).predict_proba().shape
+        (34, 2)
+    """
+
+    def __init__(
+        self,
+        model: str = "asgat-plus",
+        *,
+        k: int | None = None,
+        order: int | None = None,
+        heads: int | None = None,
+        hidden: int | None = None,
+        dropout: float | None = None,
+        lr: float | None = None,
+        weight_decay: float | None = None,
+        epochs: int | None = None,
+        patience: int | None = None,
+        settings: Mapping[str, Any] | None = None,
+        seed: int = 0,
+        device: str = "cpu",
+    ) -> None:
+        self.model = model
+        self.k = k
+        self.order = order
+        self.heads = heads
+        self.hidden = hidden
+        self.dropout = dropout
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.epochs = epochs
+        self.patience = patience
+        self.settings = settings
+        self.seed = seed
+        self.device = device
+
+    # -- fitting ------------------------------------------------------------------------------------------------------
+
+    def fit(self, graph: Any, y: Any = None, mask: Any = None, val_mask: Any = None, x: Any = None) -> Self:
+        """Trains on the labelled nodes of a graph.
+
+        Args:
+            graph: as in :func:`asgat.tabular.user_graph.as_own_graph`.
+            y: a label per node; None, NaN, "" or -1 where there is none. By default those the graph has.
+            mask: the nodes to learn from, as a mask or as numbers; by default those of the graph's split, or all that
+                have a label.
+            val_mask: the nodes of early stopping; by default a quarter of the mask's, by class.
+            x: features [N, F], where the graph has none.
+        """
+        own = as_own_graph(graph, x)
+        return self.fit_prepared(prepare(own, y, mask, val_mask, self.seed, test=False))
+
+    def fit_prepared(
+        self,
+        prepared: Prepared,
+        health: Health | None = None,
+        progress: Callable[[Epoch], None] | None = None,
+        building: Callable[[int, int], None] | None = None,
+        folder: Path | str | None = None,
+    ) -> Self:
+        """Trains on a graph that is ready, and tells of every epoch; with a folder, goes on from what is kept there."""
+        dataset, self.encoding_ = prepared.dataset, prepared.encoding
+        self.health_ = health or examine(prepared.own, dataset, self.encoding_.class_names, prepared.notes)
+        self.config_ = self.make_config(self.health_)
+        self.classes_ = self.encoding_.classes
+        self.dataset_, self.ids_ = dataset, list(prepared.own.ids)
+        spec, device = model_spec(self.model), torch.device(self.device)
+        inputs = make_inputs(dataset, self.model, self.config_, device, building)
+        labels = torch.from_numpy(dataset.y).to(device)
+        sizes = dataset.num_features, dataset.num_classes, dataset.num_nodes
+        split = dataset.splits[0]
+        keeper = Keeper(folder, 0, resumable=resumable(inputs)) if folder is not None else None
+
+        def build(config: TrainConfig) -> torch.nn.Module:
+            return spec.make(config, *sizes)
+
+        outcome = train_run(build, inputs, labels, split, self.config_, self.seed, progress=progress, keeper=keeper)
+        self.module_ = _filled(spec.make(self.config_, *sizes), outcome.state)
+        row = {"run": 0, **{k: v for k, v in vars(outcome).items() if k not in ("history", "state")}}
+        row |= certified_figures(spec, self.config_, dataset, inputs, labels, split, outcome.state)
+        row["peak_memory_mb"] = peak_memory_mb(device)
+        self.history_ = outcome.history
+        self.result_ = summarise(self.describe(dataset.name, self.config_), dataset, [row])
+        cpu = torch.device("cpu")
+        self._inputs = inputs if device.type == "cpu" else make_inputs(dataset, self.model, self.config_, cpu)
+        return self
+
+    def make_config(self, health: Health) -> TrainConfig:
+        """All settings: what was given, else what the graph's figures advise, else the defaults."""
+        known = model_spec(self.model).config.keys()
+        advised = {advice.setting: advice.value for advice in health.advice if advice.setting in ("k", "order")}
+        if (self.settings or {}).get("similar") and advised["k"] >= health.largest_component - 1:
+            del advised["k"]  # bounded by a component, and these links join components
+        names = ("k", "order", "heads", "hidden", "dropout", "lr", "weight_decay", "epochs", "patience")
+        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        asgat = self.model.startswith("asgat")
+        start = {**DEFAULTS, **advised} if asgat else {k: v for k, v in DEFAULTS.items() if k != "hidden"}
+        values = {key: value for key, value in start.items() if key in known}
+        return make_config(self.model, **{**values, **given, **(self.settings or {})})
+
+    # -- predicting ---------------------------------------------------------------------------------------------------
+
+    def predict(self, graph: Any = None, x: Any = None) -> npt.NDArray[Any]:
+        """The likeliest class of every node: of the graph that was fitted, or of another with the same columns."""
+        probability = self.predict_proba(graph, x)
+        return np.asarray(self.classes_[probability.argmax(axis=1)])
+
+    @torch.no_grad()
+    def predict_proba(self, graph: Any = None, x: Any = None) -> npt.NDArray[np.float64]:
+        """Probabilities of the classes, [nodes, classes], rows as in :meth:`predict`."""
+        self._check_fitted()
+        if graph is None:
+            chosen, inputs = None, self._inputs
+        else:
+            own = as_own_graph(graph, x)
+            chosen, inputs = own.chosen, self._inputs_of(own)
+        logits = self.module_.eval()(*inputs)
+        answer = torch.softmax(logits.double(), dim=-1).cpu().numpy()
+        return np.asarray(answer if chosen is None else answer[chosen])
+
+    def score(self, graph: Any = None, y: Any = None, mask: Any = None, x: Any = None) -> float:
+        """The share of labelled nodes that is predicted right.
+
+        Without a graph: of the fitted graph's test part, the labelled nodes that were not trained on.
+
+        Args:
+            graph: as for :meth:`fit`.
+            y: labels of its nodes; by default those it has.
+            mask: the nodes to judge; by default all that have a label.
+            x: features, where the graph has none.
+        """
+        self._check_fitted()
+        if graph is None:
+            nodes = self.dataset_.splits[0].test
+            if not len(nodes):
+                raise AsgatError("The fitted graph has no test nodes; give a graph and labels to judge by.")
+            return float(np.mean(self.predict()[nodes] == self.classes_[self.dataset_.y[nodes]]))
+        own = as_own_graph(graph, x)
+        label = label_column(own, y)
+        if mask is not None and own.chosen is not None:
+            raise AsgatError("Nodes were chosen already; leave out the mask.")
+        wanted = as_mask(own.nodes if mask is None else mask, own.num_nodes) & ~label.missing
+        if not wanted.any():
+            raise AsgatError("There is no labelled node to judge by.")
+        whole = own if own.chosen is None else own.whole()
+        names = Column.of_objects("class", self.classes_.tolist()).texts()
+        predicted = self.predict_proba(whole).argmax(axis=1)
+        truth = label.texts()
+        return float(np.mean([names[predicted[node]] == truth[node] for node in np.flatnonzero(wanted).tolist()]))
+
+    def _inputs_of(self, own: OwnGraph) -> tuple[Any, ...]:
+        spec = model_spec(self.model)
+        if spec.belongs_to_graph(self.config_) and own.num_nodes != self.dataset_.num_nodes:
+            raise AsgatError(f"The weights of {self.model} belong to the nodes of one graph; it can predict no other.")
+        dataset, self.notes_ = encode_graph_for(own, self.encoding_)
+        if same_graph(dataset, self.dataset_):
+            return self._inputs
+        return make_inputs(dataset, self.model, self.config_, torch.device("cpu"))
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "module_"):
+            raise AsgatError("This classifier is not fitted; call fit first, or from_pretrained.")
+
+    # -- saving -------------------------------------------------------------------------------------------------------
+
+    def save_pretrained(self, path: Path | str) -> Path:
+        """Writes a run directory: settings, metrics, result, weights, the graph and the encoding, in plain files."""
+        self._check_fitted()
+        with locked(path):
+            return self._save(RunDirectory(path))
+
+    def _save(self, directory: RunDirectory) -> Path:
+        settings = self.describe(self.dataset_.name, self.config_)
+        directory.begin(settings, fresh=True)
+        write_atomic(directory.path / GRAPH_FILE, encode_graph(self.dataset_, self.ids_))
+        write_atomic(directory.path / ENCODER_FILE, to_json(self.encoding_.to_dict()))
+        write_atomic(directory.path / HEALTH_FILE, to_json(self.health_.to_dict()))
+        directory.add_metrics([{"run": 0, **vars(epoch)} for epoch in self.history_], [])
+        sizes = {"in_channels": self.dataset_.num_features, "out_channels": self.dataset_.num_classes}
+        state = {name: value.detach().cpu().contiguous() for name, value in self.module_.state_dict().items()}
+        directory.write_model(state, {**settings, "run": 0, **sizes, "num_nodes": self.dataset_.num_nodes})
+        directory.write_result(self.result_)  # last: where it is, all is
+        return directory.path
+
+    @classmethod
+    def from_pretrained(cls, path: Path | str) -> Self:
+        """Reads what :meth:`save_pretrained` or ``asgat fit`` wrote; predictions are the same."""
+        run = load_run(path)
+        if not run.own:
+            raise AsgatError(
+                f"{path} is a run on {run.dataset.name}, not of `asgat fit`; fit a model on a graph of yours."
+            )
+        seed = read_metadata(path).get("seed", 0)
+        classifier = cls(run.name, settings=run.config.to_dict(), seed=seed)
+        classifier.config_, classifier.dataset_ = run.config, run.dataset
+        classifier.module_, classifier.ids_ = run.model, [str(name) for name in run.ids]
+        classifier.encoding_ = Encoding.from_dict(read_encoder(Path(path)))
+        classifier.classes_ = classifier.encoding_.classes
+        classifier.result_, classifier.history_ = RunDirectory(path).read_result(), []
+        classifier.health_ = Health.from_dict(read_object(Path(path) / HEALTH_FILE))
+        classifier._inputs = run.inputs
+        return classifier
+
+    def describe(self, dataset: str, config: TrainConfig) -> dict[str, Any]:
+        """What ``config.toml`` of a run directory holds."""
+        return {
+            "dataset": dataset,
+            "model": self.model,
+            "protocol": OWN,
+            "seed": self.seed,
+            "runs": [0],
+            "config": config.to_dict(),
+        }
+
+
+def same_graph(one: Dataset, other: Dataset) -> bool:
+    """Whether graph and features are equal, so that what was made of them once will do."""
+    a, b = one.graph.adjacency, other.graph.adjacency
+    pairs = (a.indptr, b.indptr), (a.indices, b.indices), (a.data, b.data), (one.x, other.x)
+    return all(np.array_equal(*pair) for pair in pairs)
+
+
+def _filled(module: nn.Module, state: dict[str, torch.Tensor]) -> nn.Module:
+    module.load_state_dict(state)
+    return module.eval()

@@ -1,0 +1,78 @@
+"""A graph with features, labels, one split and ids as a single npz file, readable with numpy alone."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from asgat.data.dataset import Dataset
+from asgat.data.splits import split_from_masks
+from asgat.files.npz import read_npz
+from asgat.files.user_file import read_user_file
+from asgat.graph import Graph
+
+NAMES = ("edges", "weight", "x", "y", "train", "val", "test", "num_classes", "ids", "id_ends")
+MAX_BYTES = 4 * 2**30
+
+
+@dataclass(frozen=True, eq=False)
+class StoredGraph:
+    """What such a file holds.
+
+    Args:
+        dataset: graph, features, labels (-1 where there is none) and its one split.
+        ids: what the user calls each node.
+    """
+
+    dataset: Dataset
+    ids: list[str]
+
+
+def encode_graph(dataset: Dataset, ids: Sequence[str]) -> bytes:
+    """The file's bytes: ``edges`` [2, E], each edge once, ``weight``, ``x``, ``y``, masks ``train``, ``val`` and
+    ``test``, and the UTF-8 bytes of all ``ids`` one after the other, each up to its place in ``id_ends``."""
+    coo = dataset.graph.adjacency.tocoo()
+    row, col = coo.coords
+    once = row <= col
+    texts = [name.encode("utf-8", "surrogatepass") for name in ids]
+    arrays: dict[str, npt.NDArray[np.generic]] = {
+        "edges": np.stack([row[once], col[once]]).astype(np.int64),
+        "weight": coo.data[once].astype(np.float64),
+        "x": dataset.x,
+        "y": dataset.y,
+        "num_classes": np.array([dataset.num_classes]),
+        "ids": np.frombuffer(b"".join(texts), dtype=np.uint8),
+        "id_ends": np.cumsum([len(text) for text in texts], dtype=np.int64),
+    }
+    for part, nodes in dataset.splits[0].parts().items():
+        mask = np.zeros(dataset.num_nodes, dtype=bool)
+        mask[nodes] = True
+        arrays[part] = mask
+    stream = io.BytesIO()
+    np.savez_compressed(stream, allow_pickle=False, **arrays)
+    return stream.getvalue()
+
+
+def decode_graph(path: Path | str, name: str) -> StoredGraph:
+    """Reads such a file; the data set gets the name."""
+    raw = read_user_file(path, MAX_BYTES)
+    with raw.guard():
+        held = read_npz(raw, NAMES, MAX_BYTES)
+        y = held["y"].astype(np.int64)
+        graph = Graph.from_edges(held["edges"].astype(np.int64), len(y), held["weight"])
+        train, val, test = (held[part].astype(bool) for part in ("train", "val", "test"))
+        split = split_from_masks(train, val, test, y)
+        dataset = Dataset(name, graph, held["x"], y, (split,), int(held["num_classes"][0]), protocol="own")
+        content, ends = held["ids"].astype(np.uint8).tobytes(), held["id_ends"].astype(np.int64).tolist()
+        if len(ends) != len(y):
+            raise raw.failure(f"it holds {len(ends)} ids for {len(y)} nodes")
+        ids = [
+            content[start:end].decode("utf-8", "surrogatepass")
+            for start, end in zip([0, *ends[:-1]], ends, strict=True)
+        ]
+        return StoredGraph(dataset, ids)

@@ -1,0 +1,176 @@
+"""What a graph looks like before anything is trained on it, and what that suggests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from asgat.config import ASGATConfig
+from asgat.data.dataset import Dataset
+from asgat.errors import AsgatError
+from asgat.graph.homophily import adjusted_homophily, beta, edge_homophily, node_homophily
+from asgat.nn.memory_plan import choose_form
+from asgat.tabular.user_graph import OwnGraph
+
+BINS = 10
+HOMOPHILIC = 0.6  # β from which neighbours are mostly of one's own kind
+DENSE = 15.0  # mean degree
+LARGE = 200_000  # stored entries
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A setting and why."""
+
+    setting: str
+    value: Any
+    reason: str
+
+
+@dataclass(frozen=True)
+class Health:
+    """Figures of a graph; β as in :mod:`asgat.graph.homophily`, over the labelled nodes.
+
+    Args:
+        judged: labelled nodes with a labelled neighbour; the others count 0 in β.
+        beta_histogram: how many of the judged nodes have β_v in each tenth from 0 to 1.
+    """
+
+    name: str
+    nodes: int
+    edges: int
+    given_edges: int
+    duplicates: int
+    self_loops: int
+    zero_weights: int
+    components: int
+    largest_component: int
+    isolated: int
+    mean_degree: float
+    classes: dict[str, int]
+    unlabelled: int
+    beta: float
+    judged: int
+    beta_histogram: list[int]
+    edge_homophily: float
+    adjusted_homophily: float
+    columns: int
+    features: int
+    parts: dict[str, int]
+    changes: list[str]
+    advice: list[Advice]
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Health:
+        """From what :meth:`to_dict` gave."""
+        try:
+            return cls(**{**values, "advice": [Advice(**advice) for advice in values["advice"]]})
+        except (KeyError, TypeError) as error:
+            raise AsgatError(f"The figures of the graph cannot be read: {error}; fit anew.") from error
+
+
+def examine(own: OwnGraph, dataset: Dataset, class_names: Sequence[str], changes: Sequence[str]) -> Health:
+    """Measures a graph; O(N + E).
+
+    Args:
+        own: the graph as it was given.
+        dataset: the same, encoded.
+        class_names: what each class is called.
+        changes: what was noticed and changed so far, in sentences.
+    """
+    graph, y = dataset.graph, dataset.y
+    low, high = own.edges.min(axis=0), own.edges.max(axis=0)
+    zero = 0 if own.weight is None else int((own.weight == 0).sum())
+    loops = int((low == high).sum())
+    distinct = len(np.unique(low * graph.num_nodes + high))
+    repeated = own.edges.shape[1] - distinct
+    row, col = graph.edge_index()
+    labelled = (row != col) & (y[row] >= 0) & (y[col] >= 0)
+    judged = np.bincount(row[labelled], minlength=graph.num_nodes) > 0
+    share = node_homophily(graph, y)[judged]
+    sizes = np.bincount(graph.components)
+    between = int((row != col).sum())
+    told = list(changes)
+    if repeated:
+        told.append(f"{_count(repeated, 'row')} of the edges repeat another, in either direction: merged.")
+    if zero:
+        told.append(f"{_count(zero, 'edge')} of weight 0: dropped.")
+    if loops:
+        told.append(f"{_count(loops, 'self-loop')}: kept; `--set self_loops=remove` drops them.")
+    isolated = int(graph.isolated.sum())
+    if isolated:
+        alone = f"{_count(isolated, 'node')} without an edge"
+        told.append(f"{alone}: predicted from their own features; `--set similar=3` joins nodes that are alike.")
+    figures: dict[str, Any] = {
+        "name": dataset.name,
+        "nodes": graph.num_nodes,
+        "edges": between // 2 + (graph.num_entries - between),
+        "given_edges": int(own.edges.shape[1]),
+        "duplicates": repeated,
+        "self_loops": loops,
+        "zero_weights": zero,
+        "components": len(sizes),
+        "largest_component": int(sizes.max()),
+        "isolated": isolated,
+        "mean_degree": between / graph.num_nodes,
+        "classes": {name: int((y == number).sum()) for number, name in enumerate(class_names)},
+        "unlabelled": int((y < 0).sum()),
+        "beta": beta(graph, y),
+        "judged": int(judged.sum()),
+        "beta_histogram": np.histogram(share, bins=BINS, range=(0.0, 1.0))[0].tolist(),
+        "edge_homophily": edge_homophily(graph, y),
+        "adjusted_homophily": adjusted_homophily(graph, y),
+        "columns": len(own.features),
+        "features": dataset.num_features,
+        "parts": {part: len(nodes) for part, nodes in dataset.splits[0].parts().items()},
+        "changes": told,
+    }
+    mean_share = float(share.mean()) if len(share) else None
+    return Health(**figures, advice=advise(dataset, mean_share, figures["mean_degree"], int(sizes.max())))
+
+
+def advise(dataset: Dataset, beta: float | None, mean_degree: float, largest: int) -> list[Advice]:
+    """Settings from figures: rules of thumb read off the recipes, whose settings were chosen on validation.
+
+    Args:
+        dataset: the data.
+        beta: mean β_v of the nodes that have a labelled neighbour; None where there is none.
+        mean_degree: mean degree.
+        largest: nodes of the largest component.
+    """
+    entries = dataset.graph.num_entries
+    if beta is None:
+        k, why = 9, "no labelled node has a labelled neighbour, so β is not known"
+    elif beta >= HOMOPHILIC:
+        k, why = 12, f"β is {beta:.2f}: neighbours are alike, and more of them tell more"
+    elif mean_degree >= DENSE:
+        k, why = 6, f"β is {beta:.2f} and a node has {mean_degree:.0f} neighbours: few of them tell something"
+    else:
+        k, why = 9, f"β is {beta:.2f}: neighbours differ, so attention is kept to the best"
+    if largest <= k:
+        k, why = max(1, largest - 1), f"the largest component has {largest} nodes"
+    advice = [Advice("k", k, why)]
+    if entries > LARGE:
+        advice.append(Advice("order", 8, f"{entries:,} entries: low orders decide, and each order costs as much"))
+    elif beta is not None and beta < HOMOPHILIC:
+        advice.append(Advice("order", 12, "where neighbours differ, the like ones are further away"))
+    else:
+        advice.append(Advice("order", 10, "where neighbours are alike, smooth responses do"))
+    form = choose_form(dataset.graph, ASGATConfig(k=k, order=advice[-1].value))
+    reasons = {
+        "dense": "so small a graph is quicker with all pairs scored",
+        "exact table": "each node keeps its likeliest candidates, with a certificate of what that can miss",
+        "truncated table": "on so large a graph the table is built from bounded neighbourhoods",
+    }
+    advice.append(Advice("form", form, reasons[form]))
+    return advice
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number:,} {word}{'' if number == 1 else 's'}"

@@ -1,0 +1,184 @@
+"""A run directory and the graph it was trained on, read back as one: what predict, explain and report start from."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from asgat.config import TrainConfig
+from asgat.data import load_dataset
+from asgat.data.dataset import Dataset
+from asgat.errors import AsgatError
+from asgat.estimator.graph_file import decode_graph
+from asgat.files.user_file import read_user_file
+from asgat.graph import Graph
+from asgat.training.run_directory import load_model, read_metadata
+from asgat.training.runner import make_inputs
+
+GRAPH_FILE, ENCODER_FILE, HEALTH_FILE = "graph.npz", "encoder.json", "health.json"
+
+
+@dataclass(frozen=True, eq=False)
+class RunData:
+    """A trained model with everything it was trained on.
+
+    Args:
+        path: the run directory.
+        model: the trained model, ready to evaluate.
+        name: its name in the registry.
+        config: its settings.
+        dataset: graph, features as the model takes them, labels (-1 where there is none), and as its only split the
+            one the kept model was trained with.
+        ids: what each node is called: the user's ids for a graph of their own, node numbers otherwise.
+        class_names: what each class is called.
+        feature_names: what each column of the features is called.
+        own: whether the graph is the user's and lies in the run directory, not a data set known by name.
+    """
+
+    path: Path
+    model: nn.Module
+    name: str
+    config: TrainConfig
+    dataset: Dataset
+    ids: list[str] | list[int]
+    class_names: list[str]
+    feature_names: list[str]
+    own: bool
+
+    @property
+    def graph(self) -> Graph:
+        return self.dataset.graph
+
+    @property
+    def members(self) -> int:
+        """How many networks answer together."""
+        return getattr(self.config, "members", 1)
+
+    @property
+    def similar(self) -> int:
+        """How many nodes with features like its own each node was joined to."""
+        return getattr(self.config, "similar", 0)
+
+    @cached_property
+    def attended_graph(self) -> Graph:
+        """The graph as the model takes it, see :meth:`~asgat.data.dataset.Dataset.graph_for`; made once."""
+        return self.dataset.graph_for(self.config)
+
+    @property
+    def x(self) -> npt.NDArray[np.float32]:
+        return self.dataset.x
+
+    @property
+    def y(self) -> npt.NDArray[np.int64]:
+        return self.dataset.y
+
+    @property
+    def train_mask(self) -> npt.NDArray[np.bool_]:
+        return self._mask("train")
+
+    @property
+    def val_mask(self) -> npt.NDArray[np.bool_]:
+        return self._mask("val")
+
+    @property
+    def test_mask(self) -> npt.NDArray[np.bool_]:
+        return self._mask("test")
+
+    @cached_property
+    def inputs(self) -> tuple[Any, ...]:
+        """What the model's ``forward`` takes, on the CPU; made once, then kept."""
+        return make_inputs(self.dataset, self.name, self.config, torch.device("cpu"))
+
+    @torch.no_grad()
+    def logits(self) -> Tensor:
+        """The model's answer for every node, [N, classes]."""
+        answer: Tensor = self.model.eval()(*self.inputs)
+        return answer
+
+    def number_of(self, node: str | int) -> int:
+        """The row of a node the user names by its id."""
+        known = {str(name): number for number, name in enumerate(self.ids)}
+        if str(node) not in known:
+            raise AsgatError(f"There is no node {str(node)!r} in {self.dataset.name}; its first is {self.ids[0]!r}.")
+        return known[str(node)]
+
+    def _mask(self, part: str) -> npt.NDArray[np.bool_]:
+        mask = np.zeros(self.dataset.num_nodes, dtype=bool)
+        mask[self.dataset.splits[0].parts()[part]] = True
+        return mask
+
+
+def load_run(path: Path | str, data_dir: Path | str | None = None) -> RunData:
+    """Reads a run directory of ``asgat fit`` (the graph is in it) or of ``asgat train`` (the data set has a name).
+
+    Args:
+        path: the run directory.
+        data_dir: folder with the benchmark files, for runs on one of those.
+    """
+    path = Path(path)
+    if not (path / "model.safetensors").is_file():
+        raise AsgatError(f"{path} is no run directory with a model; `asgat fit` and `asgat train` write them.")
+    model, name, config = load_model(path)
+    metadata = read_metadata(path)
+    if metadata.get("protocol") == "own":
+        stored = decode_graph(path / GRAPH_FILE, str(metadata.get("dataset", path.name)))
+        encoder = read_encoder(path)
+        classes, features = encoder["classes"], encoder["feature_names"]
+        _check_sizes(path, metadata, stored.dataset, classes, features)
+        return RunData(path, model, name, config, stored.dataset, stored.ids, classes, features, True)
+    try:
+        dataset = load_dataset(str(metadata["dataset"]), str(metadata["protocol"]), data_dir)
+        run = int(metadata["run"])
+        split = dataset.splits[run if len(dataset.splits) > 1 else 0]
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        if isinstance(error, AsgatError):
+            raise
+        raise AsgatError(f"{path} does not tell which data set its model was trained on: {error!r}.") from error
+    one = replace(dataset, splits=(split,))
+    classes = [f"class {i}" for i in range(dataset.num_classes)]
+    features = [f"feature {i}" for i in range(dataset.num_features)]
+    _check_sizes(path, metadata, one, classes, features)
+    return RunData(path, model, name, config, one, list(range(one.num_nodes)), classes, features, False)
+
+
+def read_encoder(path: Path) -> dict[str, Any]:
+    """``encoder.json`` of a run directory, with at least ``classes`` and ``feature_names``, lists of texts."""
+    held = read_object(path / ENCODER_FILE)
+    for key in ("classes", "feature_names"):
+        names = held.get(key)
+        if not isinstance(names, list) or not all(isinstance(item, str) for item in names):
+            raise AsgatError(f"{path / ENCODER_FILE} cannot be used: {key} is no list of names in it.")
+    return held
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The object in a JSON file."""
+    raw = read_user_file(path)
+    try:
+        held = json.loads(raw.content)
+    except (ValueError, RecursionError) as error:
+        raise raw.failure(f"it is no JSON ({error})") from error
+    if not isinstance(held, dict):
+        raise raw.failure("it holds no object")
+    return held
+
+
+def _check_sizes(
+    path: Path, metadata: dict[str, Any], dataset: Dataset, classes: list[str], features: list[str]
+) -> None:
+    told = metadata["in_channels"], metadata["out_channels"]
+    held = dataset.num_features, dataset.num_classes
+    named = len(features), len(classes)
+    if not told == held == named:
+        raise AsgatError(
+            f"The files of {path} do not belong together: the model has {told[0]} features and {told[1]} classes, the "
+            f"graph {held[0]} and {held[1]}, the names {named[0]} and {named[1]}; fit anew."
+        )

@@ -1,0 +1,1 @@
+"""What a node attends to, and through which frequencies."""

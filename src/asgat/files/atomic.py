@@ -1,0 +1,72 @@
+"""Files written whole or not at all, and the plain formats they hold."""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+import re
+import secrets
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from asgat.errors import AsgatError, brief
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}")  # what a killed process leaves of a file it was writing
+
+
+def write_atomic(path: Path, content: bytes) -> None:
+    """Writes a file so that whoever reads it finds the old content or the new, never a part."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}"
+        try:
+            with temporary.open("xb") as file:  # the permissions any new file has
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        remedy = "Free some space and run it again" if error.errno in FULL else "Choose another place"
+        raise AsgatError(f"{path} cannot be written: {error.strerror}. {remedy}.") from error
+
+
+def to_toml(values: Mapping[str, Any]) -> str:
+    """Plain values and one level of tables as TOML."""
+    lines = [f"{key} = {_toml(value)}" for key, value in values.items() if not isinstance(value, Mapping)]
+    for name, table in values.items():
+        if isinstance(table, Mapping):
+            lines += ["", f"[{name}]"] + [f"{key} = {_toml(value)}" for key, value in table.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: Any) -> str:
+    """JSON is TOML but for escapes of surrogates, which TOML has not, and DEL, which TOML wants escaped."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False).replace("\x7f", "\\u007f")
+
+
+def to_json(values: Any) -> bytes:
+    """JSON that any reader takes: numbers it has no word for, infinity and NaN, become null."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {key: plain(item) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [plain(item) for item in value]
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    return (json.dumps(plain(values), indent=2, allow_nan=False) + "\n").encode()
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise AsgatError(f"{path} cannot be read as TOML: {brief(error)}.") from error

@@ -1,0 +1,73 @@
+"""Arrays out of an npz archive that may have been made to do harm."""
+
+from __future__ import annotations
+
+import io
+import math
+import zipfile
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from asgat.files.raw_file import RawFile
+
+MAX_UNPACKED_BYTES = 256 * 2**20  # five times the largest archive there is
+MAX_PACKED_BYTES = 16 * 2**20
+MAX_MEMBERS = 64
+
+
+def read_npz(raw: RawFile, names: Sequence[str] | None, max_bytes: int | None = None) -> dict[str, npt.NDArray[Any]]:
+    """The named arrays of an archive; arrays of numbers only, within a bound on memory.
+
+    ``numpy.load`` allocates what an array's header promises and unpacks whatever an archive holds. Here sizes
+    are compared first: what the members unpack to, with a limit, and what a header promises, with what is
+    there. Object arrays, which are pickles, are refused.
+
+    Args:
+        raw: the archive.
+        names: names of the arrays, without ``.npy``; all must be present. None reads every array there is.
+        max_bytes: bytes the archive may have, packed or unpacked; None is enough for the published data sets.
+    """
+    max_packed, max_unpacked = max_bytes or MAX_PACKED_BYTES, max_bytes or MAX_UNPACKED_BYTES
+    if len(raw.content) > max_packed:  # the directory alone could hold a million members
+        raise raw.failure(f"it has {len(raw.content)} bytes, and at most {max_packed} are allowed")
+    with raw.guard(), zipfile.ZipFile(io.BytesIO(raw.content)) as archive:
+        members = archive.infolist()
+        unpacked = sum(member.file_size for member in members)
+        if len(members) > MAX_MEMBERS or unpacked > max_unpacked:
+            raise raw.failure(
+                f"{len(members)} members unpack to {unpacked} bytes, and at most {MAX_MEMBERS} members "
+                f"and {max_unpacked} bytes are allowed"
+            )
+        by_name = {member.filename: member for member in members}
+        if names is None:
+            names = [name.removesuffix(".npy") for name in by_name if name.endswith(".npy")]
+        absent = [name for name in names if f"{name}.npy" not in by_name]
+        if absent:
+            raise raw.failure(f"the array {absent[0]!r} is not in it")
+        return {name: _read_member(raw, archive, by_name[f"{name}.npy"]) for name in names}
+
+
+def _read_member(raw: RawFile, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> npt.NDArray[Any]:
+    # bzip2 and lzma are never written by numpy, and lzma lets the file choose how much memory to take.
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise raw.failure(f"{member.filename} is compressed by method {member.compress_type}")
+    with archive.open(member) as stream:
+        # Asking for a number of bytes bounds the unpacking where the directory understates a member's size.
+        content = stream.read(member.file_size)
+    body = io.BytesIO(content)
+    version = np.lib.format.read_magic(body)
+    if version == (1, 0):
+        shape, fortran_order, dtype = np.lib.format.read_array_header_1_0(body)
+    elif version == (2, 0):
+        shape, fortran_order, dtype = np.lib.format.read_array_header_2_0(body)
+    else:
+        raise raw.failure(f"{member.filename} has format version {version}")
+    if dtype.kind not in "biuf":
+        raise raw.failure(f"{member.filename} holds {dtype}, not plain numbers")
+    if math.prod(shape) * dtype.itemsize != len(content) - body.tell():
+        raise raw.failure(f"{member.filename} promises shape {shape} of {dtype}, but holds another number of bytes")
+    array: npt.NDArray[Any] = np.ndarray(math.prod(shape), dtype=dtype, buffer=content, offset=body.tell())
+    return array.reshape(shape, order="F" if fortran_order else "C")

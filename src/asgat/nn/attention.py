@@ -1,0 +1,97 @@
+"""Sparse attention over node pairs: select, normalise, aggregate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from asgat.filters.spectral_filter import SpectralFilter
+from asgat.kernels import dropout, gather_sum, row_softmax
+from asgat.spectral.certificate import Certificate
+from asgat.spectral.spectral_operator import SpectralOperator, check_k
+
+
+@dataclass(frozen=True, eq=False)
+class SparseAttention:
+    r"""For every head and node v, at most k nodes u and their weights :math:`a_{vu}`, which sum to 1.
+
+    Rows with fewer reachable nodes than k are filled up with entries of weight 0.
+
+    Attributes:
+        index: attended nodes u, [heads, N, k].
+        weight: attention weights, [heads, N, k].
+        num_nodes: number of nodes that can be attended to.
+        certificate: how far the selection can be from the best of all nodes, where it was asked for.
+    """
+
+    index: Tensor
+    weight: Tensor
+    num_nodes: int
+    certificate: Certificate | None = None
+
+    @property
+    def heads(self) -> int:
+        return self.weight.size(0)
+
+    def dropout(self, p: float, training: bool = True) -> SparseAttention:
+        """The same attention with weights zeroed at random and the others scaled up, as in GAT."""
+        return self if p == 0.0 or not training else replace(self, weight=dropout(self.weight, p))
+
+    def scale(self, factor: Tensor) -> SparseAttention:
+        """The same attention with every head's weights times a factor [heads]."""
+        return replace(self, weight=self.weight * factor.view(-1, 1, 1))
+
+    def aggregate(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
+        r""":math:`\sum_u a_{vu} x_u + b` per head: [N, F] → [heads, N, F], O(heads · N · k · F), nothing N×N.
+
+        ``bias`` is [heads, F].
+        """
+        heads, rows, k = self.index.shape
+        # Rows outermost: heads end up beside each other, so that concatenating them later copies nothing.
+        index, weight = (part.transpose(0, 1).reshape(rows * heads, k) for part in (self.index, self.weight))
+        return gather_sum(x, index, weight, bias).view(rows, heads, x.size(-1)).transpose(0, 1)
+
+    def density(self) -> float:
+        """Share of the heads · N · N possible weights that are not zero."""
+        total = self.heads * self.weight.size(1) * self.num_nodes
+        return float((self.weight > 0).sum().item()) / total if total else 0.0
+
+    def to_dense(self) -> Tensor:
+        """The weights as [heads, N, N]. Costly: meant for tests and small graphs."""
+        heads, rows, _ = self.index.shape
+        full = self.weight.new_zeros(heads, rows, self.num_nodes)
+        return full.scatter_add(-1, self.index, self.weight)
+
+    def to_edges(self, head: int) -> tuple[Tensor, Tensor]:
+        """One head's attention as PyG message edges: ``edge_index`` [2, E], from u to v, and weights [E]."""
+        target, position = (self.weight[head] > 0).nonzero(as_tuple=True)
+        source = self.index[head][target, position]
+        return torch.stack([source, target]), self.weight[head][target, position]
+
+
+def attend(
+    operator: SpectralOperator,
+    filter: SpectralFilter,
+    k: int | None,
+    include_unreachable: bool = False,
+    certified: bool = False,
+) -> SparseAttention:
+    r"""The paper's attention :math:`a_v = \mathrm{softmax}(\mathrm{topK}(\psi_v, k))`.
+
+    Args:
+        operator: gives the scores ψ.
+        filter: the response g, one column per head.
+        k: nodes to keep per row and head, ties to the lower index; None keeps all reachable ones.
+        include_unreachable: let nodes of other components, with score 0, compete (the paper's letter).
+        certified: also bound the error of the selection.
+    """
+    check_k(k)
+    if k is None:
+        index, score = operator.scores(filter, include_unreachable=include_unreachable)
+        index = index.expand_as(score)
+    else:
+        index, score = operator.top(filter, k, include_unreachable)
+    certificate = operator.certify(filter, index, score) if certified else None
+    return SparseAttention(index, row_softmax(score), operator.num_nodes, certificate)

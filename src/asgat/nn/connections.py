@@ -1,0 +1,180 @@
+"""Other methods as spectral filters: GCN, polynomial filters, GAT's mask and DeepWalk (appendix D of the paper).
+
+Each function takes an operator class (or a ``functools.partial`` of one) that is called with the graph, a dtype and a
+device. By default that is a :class:`~asgat.spectral.ChebyshevOperator` of the response's own degree, which represents a
+polynomial exactly; one of a lower order would approximate it.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from asgat.errors import AsgatError
+from asgat.filters import PolynomialFilter, WalkFilter
+from asgat.graph import Graph
+from asgat.nn.asgat_conv import OperatorFactory
+from asgat.nn.memory_plan import available_memory
+from asgat.spectral import ChebyshevOperator, SpectralOperator
+
+_NO_EDGE = 1e-9  # of a normalised weight: what rounding leaves where there is no edge is far below
+_LOG_ONE = 1e-12  # what rounding leaves of log 1, a value that symmetric graphs have often
+_BLOCK = 128  # columns of a dense matrix computed at a time
+
+
+def gcn_layer(graph: Graph, x: Tensor, weight: Tensor, operator: OperatorFactory | None = None) -> Tensor:
+    r"""A GCN layer before its activation: the response :math:`g(\lambda) = 1 - \lambda` of the graph with self-loops.
+
+    .. math::
+        \tilde D^{-1/2} \tilde A \tilde D^{-1/2} \, x W = \tilde U (I - \tilde\Lambda) \tilde U^\top x W
+
+    :math:`\tilde A` is A with a self-loop of weight 1 wherever a node has none. A self-loop that is there keeps its
+    weight, as in PyG's ``GCNConv``; the paper's :math:`A + I` says the same of graphs without self-loops.
+
+    Args:
+        graph: the graph, without the added self-loops.
+        x: features [N, in].
+        weight: W [in, out].
+        operator: makes the operator.
+
+    Returns:
+        [N, out]; differentiable in ``x`` and ``weight``.
+
+    Example:
+        >>> gcn_layer(Graph.from_edges([[0], [1]], 3), torch.eye(3), torch.eye(3)).round(decimals=6).tolist()
+        [[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]
+    """
+    made = _make(operator, graph.with_self_loops("add"), 1, x.dtype, x.device)
+    return made.apply(WalkFilter(1), x @ weight)[0]
+
+
+def polynomial_layer(
+    graph: Graph, x: Tensor, weight: Tensor, filter: PolynomialFilter, operator: OperatorFactory | None = None
+) -> Tensor:
+    r"""A layer with a polynomial filter, as ChebNet's and its kin, before its activation.
+
+    .. math::
+        y = U g_\theta(\Lambda) U^\top x W = \sum_{j} \theta_j L^j x W
+
+    Args:
+        graph: the graph.
+        x: features [N, in].
+        weight: W [in, out].
+        filter: holds :math:`\theta`, one column per head.
+        operator: makes the operator.
+
+    Returns:
+        [heads, N, out]; differentiable in ``x``, ``weight`` and the filter's θ.
+
+    Example:
+        >>> theta = PolynomialFilter(heads=2, degree=3)
+        >>> polynomial_layer(Graph.from_edges([[0], [1]], 3), torch.eye(3), torch.eye(3), theta).shape
+        torch.Size([2, 3, 3])
+    """
+    return _make(operator, graph, filter.degree, x.dtype, x.device).apply(filter, x @ weight)
+
+
+def adjacency(graph: Graph, operator: OperatorFactory | None = None) -> Tensor:
+    r"""The adjacency matrix, read back from the spectrum.
+
+    .. math::
+        A = D^{1/2} U (I - \Lambda) U^\top D^{1/2}
+
+    Returns:
+        [N, N] in double precision. Costly: meant for small graphs.
+
+    Example:
+        >>> adjacency(Graph.from_edges([[0], [1]], 3, [2.0])).round(decimals=9).abs().tolist()
+        [[0.0, 2.0, 0.0], [2.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+    """
+    root = torch.from_numpy(graph.degree).sqrt()
+    return _matrix(graph, WalkFilter(1), operator).mul_(root).mul_(root.unsqueeze(1))
+
+
+def gat_attention(graph: Graph, score: Tensor, operator: OperatorFactory | None = None) -> Tensor:
+    r"""GAT's attention: a softmax over each node's neighbours and itself, the mask taken from the spectrum.
+
+    .. math::
+        a_v = \mathrm{softmax}(e_v + m_v), \qquad
+        m_{vu} = \begin{cases} 0 & \tilde\Psi_{vu} > 0 \\ -\infty & \text{else} \end{cases}, \qquad
+        \tilde\Psi = \tilde U (I - \tilde\Lambda) \tilde U^\top
+
+    with the self-loops GAT adds. The paper masks by a product with A; that leaves a score of 0, which a softmax gives
+    weight :math:`e^0`, so what GAT does is said with :math:`-\infty`. An edge whose normalised weight
+    :math:`A_{vu} / \sqrt{d_v d_u}` is below 1e-9 counts as none.
+
+    Args:
+        graph: the graph.
+        score: :math:`e_{vu}` after the LeakyReLU, [..., N, N], a row for every attending node v.
+        operator: makes the operator.
+
+    Returns:
+        Weights of the same shape; each row sums to 1. Costly: meant for small graphs.
+
+    Example:
+        >>> gat_attention(Graph.from_edges([[0], [1]], 3), torch.zeros(3, 3)).tolist()
+        [[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]
+    """
+    mask = _matrix(graph.with_self_loops("add"), WalkFilter(1), operator) > _NO_EDGE
+    return torch.softmax(score.masked_fill(~mask.to(score.device), float("-inf")), dim=-1)
+
+
+def deepwalk_matrix(
+    graph: Graph, window: int = 10, negative: float = 1.0, operator: OperatorFactory | None = None
+) -> Tensor:
+    r"""The matrix that DeepWalk factorises implicitly and NetMF explicitly.
+
+    .. math::
+        M = \log \max\Big( \frac{\mathrm{vol}(G)}{b K} D^{-1/2} \, U g(\Lambda) U^\top D^{-1/2}, \, 1 \Big), \qquad
+        g(\lambda) = \sum_{r=1}^{K} (1 - \lambda)^r
+
+    which is :math:`\log \max(\frac{\mathrm{vol}(G)}{bK} (\sum_{r=1}^{K} P^r) D^{-1}, 1)` of the random walk
+    :math:`P = D^{-1} A`. No walk leaves an isolated node: its row and column are zero.
+
+    Args:
+        graph: the graph; vol(G) is the sum of its degrees, a self-loop counted once.
+        window: K, the longest walk.
+        negative: b, the number of negative samples.
+        operator: makes the operator.
+
+    Returns:
+        [N, N], symmetric and non-negative, in double precision: refused where memory does not hold it.
+
+    Example:
+        >>> deepwalk_matrix(Graph.from_edges([[0, 1], [1, 2]]), window=1).exp().round(decimals=6).tolist()
+        [[1.0, 2.0, 1.0], [2.0, 1.0, 2.0], [1.0, 2.0, 1.0]]
+    """
+    if not negative > 0:
+        raise AsgatError(f"negative must be positive, but is {negative}.")
+    walks = _matrix(graph, WalkFilter(1, window), operator)
+    degree = torch.from_numpy(graph.degree)
+    scale = torch.where(degree > 0, (degree.sum() / (negative * window) / degree).sqrt(), 0.0)
+    matrix = walks.mul_(scale).mul_(scale.unsqueeze(1)).clamp_(min=1.0).log_()
+    return torch.threshold_(matrix, _LOG_ONE, 0.0)
+
+
+def _make(
+    operator: OperatorFactory | None, graph: Graph, degree: int, dtype: torch.dtype, device: torch.device | str = "cpu"
+) -> SpectralOperator:
+    """The operator of a graph; without a factory the Chebyshev one that is exact for polynomials of this degree."""
+    if operator is not None:
+        return operator(graph, dtype=dtype, device=device)
+    return ChebyshevOperator(graph, order=max(1, degree), dtype=dtype, device=device, cache_bytes=0)
+
+
+def _matrix(graph: Graph, filter: WalkFilter, operator: OperatorFactory | None) -> Tensor:
+    """The dense matrix U g(Λ) Uᵀ, by one-hot signals; refused, before it is allocated, where memory is short."""
+    n = graph.num_nodes
+    needed, free = 2 * 8 * n * n, available_memory()  # the matrix, and a copy for whoever works on it
+    if free is not None and needed > free:
+        raise AsgatError(
+            f"A dense matrix of {n:,} × {n:,} numbers and work on it need about {needed / 2**30:,.1f} GiB, more than "
+            f"the {free / 2**30:,.1f} GiB that are free; take a smaller graph or a larger machine."
+        )
+    made = _make(operator, graph, filter.window, torch.float64)
+    matrix = torch.empty(n, n, dtype=torch.float64)
+    for start in range(0, n, _BLOCK):
+        block = torch.zeros(n, min(_BLOCK, n - start), dtype=torch.float64)
+        block[start:].fill_diagonal_(1.0)
+        matrix[:, start : start + _BLOCK] = made.apply(filter, block)[0]
+    return matrix

@@ -1,0 +1,1 @@
+"""Candidate tables: attention at linear cost, with a certificate."""

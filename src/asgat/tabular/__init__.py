@@ -1,0 +1,1 @@
+"""A user's files: tables of nodes and edges, their columns, encoding and labels."""

@@ -1,0 +1,223 @@
+"""A user's tables as a graph: which column is what, ids matched, and in a sentence what does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from asgat.errors import AsgatError, brief
+from asgat.files.user_file import read_user_file
+from asgat.tabular.column import Column
+from asgat.tabular.graphml import read_graphml
+from asgat.tabular.table import Table, check_signature, read_edge_arrays, read_table
+from asgat.tabular.user_graph import OwnGraph
+
+ENDS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("node1", "node2"), ("id1", "id2"))
+IDS = ("id", "node", "node_id", "ID", "Id", "name")
+WEIGHTS = ("weight", "edge_weight")
+
+
+def read_graph(
+    edges: Path | str,
+    nodes: Path | str | None = None,
+    label: str | None = None,
+    id: str | None = None,
+    source: str | None = None,
+    target: str | None = None,
+    weight: str | None = None,
+    split: str | None = None,
+    ignore: Sequence[str] = (),
+    optional: Sequence[str] = (),
+) -> OwnGraph:
+    """Reads a graph from a file of edges and one of nodes, or from one file that holds both (GraphML, npz).
+
+    Args:
+        edges: CSV, TSV, Parquet, GraphML or npz.
+        nodes: the same; None where the file of edges holds the nodes too.
+        label: the column of classes; missing values are the nodes to predict.
+        id, source, target, weight, split: columns; None looks for the usual names.
+        ignore: columns that are no features.
+        optional: those of the roles label and split whose column may be absent.
+    """
+    edge_table, inner = _read_edges(Path(edges))
+    if nodes is not None:
+        node_table = read_graphml(nodes)[0] if _ends(nodes, ".graphml") else read_table(nodes)
+    elif inner is not None:
+        node_table = inner
+    else:
+        raise AsgatError(f"{edges} holds edges only; name the file of the nodes as well (--nodes).")
+    numbered = id in (None, "id") and not any(name in node_table.columns for name in IDS)
+    if numbered and _ends(nodes or edges, ".npz"):
+        numbers = Column.of_array("id", np.arange(len(node_table)))
+        node_table = Table({"id": numbers, **node_table.columns}, node_table.source, node_table.notes)
+    absent = [name for name in optional if name == "label" and label not in node_table.columns]
+    split_absent = "split" in optional and split not in node_table.columns
+    return assemble(
+        edge_table,
+        node_table,
+        label=None if absent else label,
+        id=id,
+        source=source,
+        target=target,
+        weight=weight,
+        split=None if split_absent else split,
+        ignore=ignore,
+        name=Path(nodes or edges).stem,
+        numbered_from_zero=_ends(nodes or edges, ".npz"),
+    )
+
+
+def _ends(path: Path | str, ending: str) -> bool:
+    return Path(path).suffix.lower() == ending
+
+
+def _read_edges(path: Path) -> tuple[Table, Table | None]:
+    """The table of edges, and that of the nodes where the file holds both."""
+    if _ends(path, ".graphml"):
+        nodes, edges = read_graphml(path)
+        return edges, nodes
+    if _ends(path, ".npz"):
+        raw = read_user_file(path)
+        check_signature(raw)
+        with raw.guard():
+            edges = read_edge_arrays(raw)
+        try:
+            return edges, read_table(path)
+        except AsgatError:  # edges alone, which is well if the nodes are elsewhere
+            return edges, None
+    return read_table(path), None
+
+
+def assemble(
+    edges: Table,
+    nodes: Table,
+    label: str | None = None,
+    id: str | None = None,
+    source: str | None = None,
+    target: str | None = None,
+    weight: str | None = None,
+    split: str | None = None,
+    ignore: Sequence[str] = (),
+    name: str = "graph",
+    numbered_from_zero: bool = False,
+) -> OwnGraph:
+    """Puts a table of edges and one of nodes together.
+
+    Args:
+        edges: with a column for either end and perhaps a weight.
+        nodes: with an id, features, and perhaps a label and a split.
+        label, id, source, target, weight, split: which column is what; None looks for the usual names of id, source,
+            target and weight.
+        ignore: columns that are no features.
+        name: a name for reports.
+        numbered_from_zero: a label of -1 means that there is none.
+    """
+    notes = [*nodes.notes, *edges.notes]
+    id = id or _guess_id(nodes, label, notes)
+    if not len(nodes):
+        raise AsgatError(f"{nodes.source} has no node.")
+    ids = _check_ids(nodes.column(id, "--id"), nodes.source)
+    source, target = _guess_ends(edges, source, target, notes)
+    if weight is None:
+        weight = next((usual for usual in WEIGHTS if usual in edges.columns), None)
+        if weight is not None and weight not in (source, target):
+            notes.append(f"The column {weight!r} of {edges.source} is taken as the weight of the edges.")
+    number = {text: row for row, text in enumerate(ids)}
+    if source in number and target in number:
+        raise AsgatError(
+            f"{edges.source} seems to have no heading: its first line, {source},{target}, names two nodes; "
+            "add a line such as source,target above it."
+        )
+    ends = np.stack([_match(edges, end, number, nodes.source) for end in (source, target)])
+    given = _weights(edges.column(weight, "--weight"), edges.source) if weight is not None else None
+    label_column = nodes.column(label, "--label") if label is not None else None
+    if label_column is not None and numbered_from_zero and isinstance(label_column.values, np.ndarray):
+        label_column = Column(label_column.name, label_column.values, label_column.missing | (label_column.values < 0))
+    split_column = nodes.column(split, "--split") if split is not None else None
+    for column in ignore:
+        nodes.column(column, "--ignore")
+    taken = {id, label, split, *ignore}
+    features = [column for heading, column in nodes.columns.items() if heading not in taken]
+    roles = {"id": id, "source": source, "target": target, "weight": weight, "label": label, "split": split}
+    return OwnGraph(ids, ends, features, given, label_column, split_column, roles, notes, name)
+
+
+def _guess_id(nodes: Table, label: str | None, notes: list[str]) -> str:
+    usual = next((name for name in IDS if name in nodes.columns and name != label), None)
+    if usual is not None:
+        return usual
+    first = next((name for name in nodes.columns if name != label), None)
+    if first is None:
+        raise AsgatError(f"{nodes.source} has no column of ids; name it with --id.")
+    notes.append(f"The first column of {nodes.source}, {first!r}, is taken as the id.")
+    return first
+
+
+def _guess_ends(edges: Table, source: str | None, target: str | None, notes: list[str]) -> tuple[str, str]:
+    if source is not None and target is not None:
+        return edges.column(source, "--source").name, edges.column(target, "--target").name
+    if source is None and target is None:
+        lower = {name.lower(): name for name in edges.columns}
+        for one, other in ENDS:
+            if one in lower and other in lower:
+                return lower[one], lower[other]
+        names = list(edges.columns)
+        if len(names) == 2:
+            notes.append(
+                f"The columns of {edges.source}, {names[0]!r} and {names[1]!r}, are taken as the ends of edges."
+            )
+            return names[0], names[1]
+    raise AsgatError(
+        f"Which columns of {edges.source} are the ends of an edge? Name them with --source and --target; "
+        f"it has {brief(', '.join(list(edges.columns)[:20]))}."
+    )
+
+
+def _check_ids(column: Column, where: str) -> list[str]:
+    ids = [text.strip() for text in column.values] if not isinstance(column.values, np.ndarray) else column.texts()
+    if "" in ids:
+        raise AsgatError(f"{where} has no id in row {ids.index('') + 1} (column {column.name!r}); give every node one.")
+    if len(set(ids)) < len(ids):
+        seen: set[str] = set()
+        twice = next(text for text in ids if text in seen or seen.add(text))  # type: ignore[func-returns-value]
+        raise AsgatError(f"{where} has two nodes with the id {twice!r} (column {column.name!r}); ids must differ.")
+    return ids
+
+
+def _match(edges: Table, name: str, number: dict[str, int], where: str) -> npt.NDArray[np.int64]:
+    column = edges.column(name)
+    values = column.values
+    texts = [text.strip() for text in values] if not isinstance(values, np.ndarray) else column.texts()
+    rows = np.fromiter((number.get(text, -1) for text in texts), np.int64, len(texts))
+    unknown = np.flatnonzero(rows < 0)
+    if unknown.size:
+        first = texts[unknown[0]]
+        if not first:
+            raise AsgatError(f"{edges.source} names no node in row {unknown[0] + 1} of the column {name!r}.")
+        missing = len({texts[i] for i in unknown.tolist()})
+        others = f" and {missing - 1:,} more" if missing > 1 else ""
+        raise AsgatError(
+            f"{edges.source} names the node {first[:80]!r} in the column {name!r}, which {where} does not "
+            f"have{others}; add these nodes or drop their edges."
+        )
+    return rows
+
+
+def _weights(column: Column, where: str) -> npt.NDArray[np.float64]:
+    numbers = column.numbers
+    if numbers is None:
+        raise AsgatError(
+            f"The weight {column.first_text()!r:.80} in the column {column.name!r} of {where} is no number; correct "
+            "it, or name another column with --weight."
+        )
+    bad = np.flatnonzero(~np.isfinite(numbers) | (numbers < 0))
+    if bad.size:
+        shown = "missing" if np.isnan(numbers[bad[0]]) else f"{numbers[bad[0]]:g}"
+        raise AsgatError(
+            f"The weight in row {bad[0] + 1} of {where} is {shown} (column {column.name!r}); weights are numbers and "
+            "not negative."
+        )
+    return numbers

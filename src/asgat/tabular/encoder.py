@@ -1,0 +1,236 @@
+"""Features as numbers: learned on one graph, remembered, and applied alike to any other with the same columns."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from asgat.errors import AsgatError
+from asgat.graph import Graph
+from asgat.tabular.column import Column
+
+Kind = Literal["number", "boolean", "category", "unused"]
+MAX_CATEGORIES = 50
+LARGEST = 10.0  # spreads a number may lie from the centre; further out it counts as that far
+Found = dict[str, list[str]]  # columns by what is to be said of them
+DEGREE = ("constant", "log degree")
+
+
+@dataclass(frozen=True)
+class Feature:
+    """How one column becomes numbers.
+
+    Args:
+        name: the column.
+        kind: a number is centred and scaled, a truth value is 0 or 1, a category has a column per value.
+        centre, scale: of a number.
+        categories: the values that have a column of their own.
+        other: whether rarer values share one more column.
+        flag: whether one more column tells where the value is missing.
+    """
+
+    name: str
+    kind: Kind
+    centre: float = 0.0
+    scale: float = 1.0
+    categories: tuple[str, ...] = ()
+    other: bool = False
+    flag: bool = False
+
+    @property
+    def outputs(self) -> list[str]:
+        """Names of the columns it becomes."""
+        if self.kind == "unused":
+            return []
+        if self.kind == "category":
+            names = [f"{self.name}={value}" for value in self.categories] + ([f"{self.name}=…"] if self.other else [])
+        else:
+            names = [self.name]
+        return names + ([f"{self.name} missing"] if self.flag else [])
+
+
+@dataclass(frozen=True)
+class FeatureEncoder:
+    """The encoding of all columns, in their order.
+
+    Args:
+        features: one per column.
+        degree: whether there is no column to use, so that nodes are told apart by their degree.
+        notes: what was decided, in sentences.
+
+    Example:
+        >>> encoder = FeatureEncoder.fit([Column.of_texts("colour", ["red", "blue", "red"])])
+        >>> encoder.names
+        ['colour=blue', 'colour=red']
+    """
+
+    features: tuple[Feature, ...]
+    degree: bool = False
+    notes: tuple[str, ...] = field(default=(), compare=False)
+
+    @classmethod
+    def fit(cls, columns: Sequence[Column]) -> Self:
+        """Decides from the values what each column is."""
+        found: Found = {}
+        features = tuple(_fit(column, found) for column in columns)
+        degree = not any(feature.outputs for feature in features)
+        notes = [f"{_columns(names)}: {what}." for what, names in found.items()]
+        if degree:
+            notes.append("There is no feature to use, so nodes are told apart by their degree.")
+        return cls(features, degree, tuple(notes))
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the encoded columns."""
+        return list(DEGREE) if self.degree else [name for feature in self.features for name in feature.outputs]
+
+    def transform(self, columns: Sequence[Column], graph: Graph) -> tuple[npt.NDArray[np.float32], list[str]]:
+        """The encoded features [N, F], and what had to be done, in sentences; other columns are refused by name."""
+        given = {column.name: column for column in columns}
+        absent = [feature.name for feature in self.features if feature.name not in given]
+        extra = [name for name in given if name not in {feature.name for feature in self.features}]
+        if absent or extra:
+            parts = [f"lack {_quoted(absent)}"] * bool(absent) + [f"have {_quoted(extra)} as well"] * bool(extra)
+            raise AsgatError(
+                f"The columns differ from those the model was fitted on: these nodes {' and '.join(parts)}; "
+                "give the same columns, or leave some out with --ignore."
+            )
+        if self.degree:
+            degree = np.diff(graph.adjacency.indptr)
+            return np.stack([np.ones(len(degree)), np.log1p(degree)], axis=1).astype(np.float32), []
+        notes: list[str] = []
+        x = np.zeros((graph.num_nodes, len(self.names)), dtype=np.float32)
+        place = 0
+        for feature in self.features:
+            width = len(feature.outputs)
+            if width:
+                _encode(feature, given[feature.name], x[:, place : place + width], notes)
+            place += width
+        return x, notes
+
+    def to_dict(self) -> dict[str, Any]:
+        features = [{**asdict(feature), "categories": list(feature.categories)} for feature in self.features]
+        return {"degree": self.degree, "features": features}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """From what :meth:`to_dict` gave, checked."""
+        try:
+            features = tuple(_feature(held) for held in values["features"])
+            degree = values["degree"]
+        except (KeyError, TypeError, ValueError) as error:
+            raise AsgatError(f"The encoding of the features cannot be read: {error!r}; fit anew.") from error
+        return cls(features, bool(degree))
+
+
+def _feature(held: Mapping[str, Any]) -> Feature:
+    feature = Feature(
+        str(held["name"]),
+        held["kind"],
+        float(held["centre"]),
+        float(held["scale"]),
+        tuple(str(value) for value in held["categories"]),
+        bool(held["other"]),
+        bool(held["flag"]),
+    )
+    if feature.kind not in ("number", "boolean", "category", "unused"):
+        raise ValueError(f"kind {feature.kind!r}")
+    if not (np.isfinite(feature.centre) and np.isfinite(feature.scale) and feature.scale > 0):
+        raise ValueError(f"scale {feature.scale}")
+    return feature
+
+
+def _fit(column: Column, found: Found) -> Feature:
+    """Decides what a column is, and adds it to what is found worth saying."""
+
+    numbers = column.numbers
+    missing = column.missing if numbers is None else ~np.isfinite(numbers)
+    gone = int(missing.sum())
+    if gone == len(column):
+        found.setdefault("left out, as there is no value", []).append(column.name)
+        return Feature(column.name, "unused")
+    if gone:
+        found.setdefault("values are missing; one more column each tells where", []).append(f"{column.name} ({gone:,})")
+    if numbers is not None:
+        present = numbers[~missing]
+        if (present == present[0]).all() and not gone:
+            found.setdefault("left out, as the value is the same everywhere", []).append(column.name)
+            return Feature(column.name, "unused")
+        if np.isin(present, (0.0, 1.0)).all():
+            return Feature(column.name, "boolean", flag=gone > 0)
+        return Feature(column.name, "number", *_centre_and_scale(present), flag=gone > 0)
+    counts = Counter(text for text, empty in zip(column.texts(), missing.tolist(), strict=True) if not empty)
+    if len(counts) == 1 and not gone:
+        found.setdefault("left out, as the value is the same everywhere", []).append(column.name)
+        return Feature(column.name, "unused")
+    if len(counts) > MAX_CATEGORIES and len(counts) > 0.5 * sum(counts.values()):
+        found.setdefault("left out, as most texts occur once and so tell nothing of other nodes", []).append(
+            column.name
+        )
+        return Feature(column.name, "unused")
+    kept = sorted(sorted(counts), key=lambda value: -counts[value])[:MAX_CATEGORIES]
+    if len(counts) > MAX_CATEGORIES:
+        found.setdefault(f"many values; the {MAX_CATEGORIES} most frequent have a column each", []).append(
+            f"{column.name} ({len(counts):,})"
+        )
+    return Feature(column.name, "category", 0.0, 1.0, tuple(sorted(kept)), len(counts) > len(kept), gone > 0)
+
+
+def _centre_and_scale(values: npt.NDArray[np.float64]) -> tuple[float, float]:
+    """Mean and standard deviation; the centre is zero where most values are, which keeps them zero."""
+    largest = float(np.abs(values).max()) or 1.0  # relative to it, sums of squares stay within range
+    relative = values / largest
+    mostly_zero = bool(np.mean(values == 0) >= 0.5)
+    centre = 0.0 if mostly_zero else float(relative.mean())
+    spread = float(np.sqrt(np.mean((relative - centre) ** 2)))
+    scale = spread * largest
+    return centre * largest, scale if np.isfinite(scale) and scale > 0 else 1.0
+
+
+def _encode(feature: Feature, column: Column, out: npt.NDArray[np.float32], notes: list[str]) -> None:
+    numbers = column.numbers if feature.kind != "category" else None
+    if feature.kind != "category" and numbers is None:
+        raise AsgatError(
+            f"The column {feature.name!r} held numbers when the model was fitted, but now {column.first_text()!r:.80}; "
+            "give numbers."
+        )
+    missing = column.missing if numbers is None else ~np.isfinite(numbers)
+    if missing.any() and not feature.flag:
+        notes.append(f"{feature.name!r} has no value at {int(missing.sum()):,} nodes; the usual one is taken.")
+    if feature.flag:
+        out[:, -1] = missing
+    if numbers is not None:
+        usual = 0.0 if feature.kind == "boolean" else feature.centre
+        with np.errstate(over="ignore"):
+            scaled = (np.where(missing, usual, numbers) - feature.centre) / feature.scale
+        out[:, 0] = np.clip(scaled, -LARGEST, LARGEST)
+        return
+    place = {value: i for i, value in enumerate(feature.categories)}
+    rest = len(place) if feature.other else -1
+    unknown = 0
+    for row, (text, empty) in enumerate(zip(column.texts(), missing.tolist(), strict=True)):
+        if empty:
+            continue
+        at = place.get(text, rest)
+        unknown += text not in place and not feature.other
+        if at >= 0:
+            out[row, at] = 1.0
+    if unknown:
+        notes.append(f"{feature.name!r} has values at {unknown:,} nodes that were not there when the model was fitted.")
+
+
+def _columns(names: Sequence[str]) -> str:
+    """``Column a``, or ``12 columns (a, b, c, …)``."""
+    if len(names) == 1:
+        return f"Column {names[0]}"
+    return f"{len(names)} columns ({', '.join(names[:5])}{', …' if len(names) > 5 else ''})"
+
+
+def _quoted(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:10])
+    return shown + (f" and {len(names) - 10} more" if len(names) > 10 else "")

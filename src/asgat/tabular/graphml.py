@@ -1,0 +1,143 @@
+"""GraphML as two tables, nodes and edges, parsed without any document type and without what lies outside the file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.parsers import expat
+
+import numpy as np
+
+from asgat.files.user_file import UserFile, read_user_file
+from asgat.tabular.column import Column
+from asgat.tabular.table import MAX_CELLS, Table, check_signature
+
+MAX_DEPTH = 32
+
+
+def read_graphml(path: Path | str) -> tuple[Table, Table]:
+    """The nodes, with their ``id`` and attributes, and the edges, with ``source``, ``target`` and attributes.
+
+    A document type is refused, so that no entity is ever expanded or fetched; nested graphs and hyperedges are
+    refused since an edge joins two nodes here. Directions are dropped: a :class:`~asgat.graph.Graph` has none.
+    """
+    raw = read_user_file(path)
+    check_signature(raw)
+    with raw.guard():
+        return _Reader(raw).read()
+
+
+@dataclass
+class _Key:
+    name: str
+    default: str = ""
+
+
+@dataclass
+class _Part:
+    """Nodes or edges as they are met: an attribute holds its values by row."""
+
+    headings: tuple[str, ...]
+    rows: list[tuple[str, ...]] = field(default_factory=list)
+    attributes: dict[str, dict[int, str]] = field(default_factory=dict)
+
+    def table(self, raw: UserFile, keys: dict[str, _Key], notes: list[str]) -> Table:
+        used = {key: values for key, values in self.attributes.items() if values or keys[key].default}
+        if len(self.rows) * (len(used) + len(self.headings)) > MAX_CELLS:
+            raise raw.failure(f"it has more than {MAX_CELLS:,} values, which is more than is read at most")
+        columns = {}
+        for place, heading in enumerate(self.headings):
+            # An id is never missing, even if it is called null.
+            columns[heading] = Column(heading, [row[place] for row in self.rows], np.zeros(len(self.rows), dtype=bool))
+        for key, values in used.items():
+            name = keys[key].name if keys[key].name not in columns else f"{keys[key].name} ({key})"
+            cells = [values.get(row, keys[key].default) for row in range(len(self.rows))]
+            columns[name] = Column.of_texts(name, cells)
+        return Table(columns, raw.path.name, notes)
+
+
+class _Reader:
+    def __init__(self, raw: UserFile) -> None:
+        self.raw = raw
+        self.keys: dict[str, _Key] = {}
+        self.nodes, self.edges = _Part(("id",)), _Part(("source", "target"))
+        self.path: list[str] = []
+        self.text: list[str] | None = None  # of the innermost data or default
+        self.key = ""
+        self.notes: list[str] = []
+        self.graphs = 0
+
+    def read(self) -> tuple[Table, Table]:
+        parser = expat.ParserCreate()
+        parser.StartDoctypeDeclHandler = self._doctype
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._characters
+        parser.buffer_text = True
+        try:
+            parser.Parse(self.raw.content, True)
+        except expat.ExpatError as error:
+            raise self.raw.failure(f"it is no proper XML: {error}") from error
+        if not self.graphs:
+            raise self.raw.failure("it holds no graph")
+        if not self.nodes.rows:
+            raise self.raw.failure("its graph has no node")
+        return self.nodes.table(self.raw, self.keys, self.notes), self.edges.table(self.raw, self.keys, [])
+
+    def _doctype(self, *_: object) -> None:
+        raise self.raw.failure("it has a document type, which GraphML does not need and which is not read; remove it")
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        name = name.rpartition(":")[2]
+        if not self.path and name != "graphml":
+            raise self.raw.failure(f"it is no GraphML: its outermost element is {name!r}")
+        if len(self.path) >= MAX_DEPTH:
+            raise self.raw.failure(f"its elements are nested more than {MAX_DEPTH} deep")
+        if name == "graph":
+            if "graph" in self.path or self.graphs:
+                raise self.raw.failure("it holds more than one graph; keep one per file")
+            self.graphs += 1
+            if attributes.get("edgedefault") == "directed":
+                self.notes.append("The graph is directed; its edges are read as undirected.")
+        elif name == "hyperedge":
+            raise self.raw.failure("it has a hyperedge; an edge joins two nodes here")
+        elif name == "key":
+            self.key = self._need(name, attributes, "id")
+            self.keys[self.key] = _Key(attributes.get("attr.name", self.key))
+            for part, kind in ((self.nodes, "node"), (self.edges, "edge")):
+                if attributes.get("for", "all") in ("all", kind):
+                    part.attributes.setdefault(self.key, {})
+        elif name == "node":
+            self.nodes.rows.append((self._need(name, attributes, "id"),))
+        elif name == "edge":
+            self.edges.rows.append((self._need(name, attributes, "source"), self._need(name, attributes, "target")))
+        elif name == "data":
+            self.key, self.text = self._need(name, attributes, "key"), []
+        elif name == "default":
+            self.text = []
+        self.path.append(name)
+
+    def _end(self, _: str) -> None:
+        name = self.path.pop()
+        if name not in ("data", "default") or self.text is None:
+            return
+        text, self.text = "".join(self.text), None
+        above = self.path[-1] if self.path else ""
+        if self.key not in self.keys:
+            raise self.raw.failure(f"the attribute {self.key!r} is used but no key declares it")
+        if name == "default":
+            self.keys[self.key].default = text
+        elif above in ("node", "edge"):
+            part = self.nodes if above == "node" else self.edges
+            if self.key not in part.attributes:
+                raise self.raw.failure(f"the attribute {self.key!r} is not declared for a {above}")
+            part.attributes[self.key][len(part.rows) - 1] = text
+
+    def _characters(self, text: str) -> None:
+        if self.text is not None:
+            self.text.append(text)
+
+    def _need(self, element: str, attributes: dict[str, str], name: str) -> str:
+        if name not in attributes:
+            raise self.raw.failure(f"a {element} has no {name}")
+        return attributes[name]

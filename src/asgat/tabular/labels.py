@@ -1,0 +1,123 @@
+"""Labels of any kind as class numbers, and the parts of a graph they are learned, chosen and judged on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from asgat.data.dataset import Split
+from asgat.data.splits import stratified_splits
+from asgat.errors import AsgatError
+from asgat.tabular.column import Column
+
+TRAIN, VAL = 0.6, 0.2  # shares of every class; the rest is the test part
+PARTS = {
+    "train": "train",
+    "training": "train",
+    "val": "val",
+    "valid": "val",
+    "validation": "val",
+    "dev": "val",
+    "test": "test",
+    "none": "",
+}
+
+
+def encode_labels(label: Column, notes: list[str] | None = None) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
+    """Class numbers [N], -1 where there is no label, and the classes in order, of the type the labels have.
+
+    Refused are labels no model could learn from: none, a single class, or as many classes as nodes.
+    """
+    present = ~label.missing
+    if not present.any():
+        raise AsgatError(f"No node has a label (column {label.name!r}); there is nothing to learn from.")
+    if isinstance(label.values, np.ndarray):
+        values: npt.NDArray[Any] = label.values[present]
+    else:
+        values = np.array([text for text in label.texts() if text], dtype=object)
+    if values.dtype.kind == "f" and (values == np.round(values)).all() and np.abs(values).max() < 2**53:
+        values = values.astype(np.int64)  # whole numbers that missing values made floats
+    classes, numbers, counts = np.unique(values, return_inverse=True, return_counts=True)
+    if len(classes) == 1:
+        raise AsgatError(
+            f"All labelled nodes are of one class, {str(classes[0])!r:.60} (column {label.name!r}); "
+            "a classifier needs two or more."
+        )
+    if len(classes) > 0.5 * len(values) and len(classes) > 20:
+        raise AsgatError(
+            f"The column {label.name!r} has {len(classes):,} different values at {len(values):,} nodes; these are no "
+            "classes. Name another --label, or put the values into bins."
+        )
+    rare = [str(name) for name, count in zip(classes, counts, strict=True) if count == 1]
+    if rare and notes is not None:
+        shown = f"{', '.join(repr(name) for name in rare[:5])}{' and more' if len(rare) > 5 else ''}"
+        notes.append(f"A single node is of class {shown}: it is trained on, and that class cannot be judged.")
+    codes = np.full(len(label), -1, dtype=np.int64)
+    codes[present] = numbers.reshape(-1)
+    return codes, classes
+
+
+def make_split(y: npt.NDArray[np.int64], seed: int, notes: list[str]) -> Split:
+    """A stratified split, 60/20/20; every class is trained on, and at least one node is left to validate on."""
+    split = stratified_splits(y, 1, seed, TRAIN, VAL)[0]
+    notes.append("A stratified split was made of the labelled nodes: 60 % train, 20 % val, 20 % test.")
+    return _with_validation(split, y, seed, notes)
+
+
+def read_split(column: Column, y: npt.NDArray[np.int64], seed: int, notes: list[str]) -> Split:
+    """The split a column of words tells: train, val or test, or nothing; nodes without a label are in no part."""
+    texts = column.texts()
+    parts: dict[str, list[int]] = {"train": [], "val": [], "test": []}
+    unlabelled = 0
+    for node, text in enumerate(texts):
+        part = PARTS.get(text.lower()) if text else ""
+        if part is None:
+            raise AsgatError(
+                f"The column {column.name!r} holds {text!r:.60} in row {node + 1}; write train, val, test or nothing."
+            )
+        if part and y[node] >= 0:
+            parts[part].append(node)
+        elif part == "train" or part == "val":
+            unlabelled += 1
+    if unlabelled:
+        notes.append(f"{unlabelled:,} nodes of the split's parts have no label and are left out of it.")
+    if not parts["train"]:
+        raise AsgatError(
+            f"The column {column.name!r} puts no labelled node into train; there is nothing to learn from."
+        )
+    split = Split(*(np.array(parts[part], dtype=np.int64) for part in ("train", "val", "test")))
+    return _with_validation(split, y, seed, notes)
+
+
+def split_of_mask(mask: npt.NDArray[np.bool_], y: npt.NDArray[np.int64], seed: int) -> Split:
+    """All labelled nodes of a mask to learn from, a quarter of each class to validate on; the others are the test part.
+
+    Nodes of the test part have no say in what is learned.
+    """
+    inside, outside = np.where(mask, y, -1), np.where(mask, -1, y)
+    if not (inside >= 0).any():
+        raise AsgatError("The mask holds no labelled node; there is nothing to learn from.")
+    drawn = stratified_splits(inside, 1, seed, 0.75, 0.25)[0]
+    split = Split(drawn.train, np.sort(np.concatenate([drawn.val, drawn.test])), np.flatnonzero(outside >= 0))
+    return _with_validation(split, y, seed, [])
+
+
+def _with_validation(split: Split, y: npt.NDArray[np.int64], seed: int, notes: list[str]) -> Split:
+    """The split itself, or with some training nodes moved to an empty validation part."""
+    if len(split.val):
+        return split
+    labels = y[split.train]
+    several = split.train[np.bincount(labels)[labels] > 1]
+    if not len(several):
+        raise AsgatError(
+            f"There are only {len(split.train)} labelled nodes to train on, no two of one class, so none can be kept "
+            "for validation; label more nodes."
+        )
+    inside = np.full(len(y), -1, dtype=np.int64)
+    inside[several] = y[several]
+    drawn = stratified_splits(inside, 1, seed, 0.75, 0.25)[0]
+    val = drawn.val if len(drawn.val) else several[:1]
+    notes.append(f"{len(val):,} of the training nodes were kept for validation.")
+    return Split(np.setdiff1d(split.train, val), val, split.test)

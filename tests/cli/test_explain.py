@@ -1,0 +1,98 @@
+"""``asgat explain`` and ``asgat report`` as a user runs them."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from asgat.cli.app import app
+from asgat.data import load_dataset
+from asgat.errors import AsgatError
+from asgat.nn.registry import make_config
+from asgat.training.runner import run
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    path = tmp_path_factory.mktemp("run")
+    config = make_config("asgat-cheb", epochs=3, hidden=4, heads=2, k=4, order=5)
+    run(load_dataset("karate"), "asgat-cheb", config, runs=[0], out=path)
+    return path
+
+
+def call(*arguments):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if isinstance(result.exception, AsgatError):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_explain_prints_a_table_and_writes_the_same(trained, tmp_path):
+    output = call("explain", trained, "--node", 7, "--top", 0, "--json", tmp_path / "out.json")
+    held = json.loads((tmp_path / "out.json").read_text())
+    assert held["node"]["id"] == 7
+    assert held["node"]["class"] == "class 0"
+    assert held["node"]["degree"] == 4
+    assert len(held["rows"]) == 3 * 4
+    assert {"layer", "head", "node", "weight", "score", "hops", "class", "band", "bands"} == set(held["rows"][0])
+    lines = [line.split() for line in output.splitlines() if "%" in line]
+    assert len(lines) == len(held["rows"])
+    for line, row in zip(lines, held["rows"], strict=True):
+        assert f"{row['weight']:.1%}" in line
+        assert str(row["node"]) in line
+    assert "node 7: class 0, predicted class" in output
+
+
+def test_of_a_committee_explain_says_whose_attention_it_shows(trained, tmp_path):
+    config = make_config("asgat-plus", epochs=2, hidden=4, heads=2, k=4, order=5, members=2)
+    run(load_dataset("karate"), "asgat-plus", config, runs=[0], out=tmp_path)
+    assert "2 networks answer together; this is what the first attends to." in call("explain", tmp_path, "--node", 7)
+    assert "answer together" not in call("explain", trained, "--node", 7)
+
+
+def test_explain_says_that_hops_count_links_to_similar_nodes(trained, tmp_path):
+    config = make_config("asgat-plus", epochs=2, hidden=4, heads=2, k=9, order=5, similar=2, similar_weight=9.0)
+    data = load_dataset("csbm")
+    run(data, "asgat-plus", config, runs=[0], out=tmp_path / "run")
+    output = call("explain", tmp_path / "run", "--node", 7, "--json", tmp_path / "out.json")
+    assert "joined to the 2 most like it in features; hops count these" in output
+    assert "most like it" not in call("explain", trained, "--node", 7)
+    near = {row["node"] for row in json.loads((tmp_path / "out.json").read_text())["rows"] if row["hops"] == 1}
+    joined, given = (np.flatnonzero(g.adjacency[[7]].toarray()) for g in (data.graph_for(config), data.graph))
+    assert near <= set(joined.tolist())
+    assert near - set(given.tolist()), "a neighbour by its features alone"
+
+
+def test_explain_shows_the_best_of_every_head(trained):
+    for top in (1, 2):
+        assert call("explain", trained, "--node", 0, "--top", top).count("%") == 3 * top
+
+
+def test_an_unknown_node_and_a_folder_that_is_no_run(trained, tmp_path):
+    with pytest.raises(AsgatError, match="no node 'nobody'"):
+        call("explain", trained, "--node", "nobody")
+    with pytest.raises(AsgatError, match="no run directory"):
+        call("explain", tmp_path, "--node", 0)
+    with pytest.raises(AsgatError, match="no run directory"):
+        call("report", tmp_path)
+
+
+def test_report_is_written_into_the_run(trained, tmp_path):
+    output = call("report", trained, "--json", tmp_path / "out.json")
+    assert str(trained / "report.html") in output.replace("\n", "")
+    assert "all 34 nodes" in output
+    assert (trained / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    held = json.loads((tmp_path / "out.json").read_text())
+    assert held["file"] == str(trained / "report.html")
+    assert "explorer" not in held
+    assert sum(map(sum, held["confusion"])) == sum(bin["nodes"] for bin in held["homophily"])
+
+
+def test_report_goes_where_it_is_told_to(trained, tmp_path):
+    call("report", trained, "--out", tmp_path / "a" / "page.html")
+    assert (tmp_path / "a" / "page.html").is_file()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(AsgatError, match="cannot be written"):
+        call("report", trained, "--out", tmp_path / "file" / "page.html")

@@ -1,0 +1,94 @@
+import numpy as np
+import pytest
+
+from asgat.data import (
+    DATASETS,
+    dataset_names,
+    get_info,
+    load_dataset,
+    statistics_of,
+)
+from asgat.data import (
+    published_relations as relations,
+)
+from asgat.data.download import checksums
+from asgat.errors import AsgatError
+from asgat.graph.homophily import beta
+
+PAPER = ["cora", "citeseer", "pubmed", "texas", "cornell", "wisconsin", "chameleon", "squirrel"]
+FILES = [*PAPER, "chameleon-out", "squirrel-out", "chameleon-filtered", "minesweeper", "cornell-true"]
+NAMES = [*FILES, "csbm", "digits", "karate"]
+PUBLISHED = {  # nodes, entries, self-loops and β as the data files' own description gives them
+    "texas": (183, 574, 16, 0.057),
+    "cornell": (183, 557, 3, 0.301),
+    "wisconsin": (251, 916, 16, 0.155),
+    "chameleon": (2277, 62792, 50, 0.247),
+    "squirrel": (5201, 396846, 140, 0.217),
+    "cora": (2708, 10556, 0, 0.825),
+    "citeseer": (3327, 9228, 124, 0.706),
+    "pubmed": (19717, 88651, 3, 0.792),
+}
+
+
+def test_names_in_order():
+    assert dataset_names() == NAMES == [info.name for info in DATASETS.values()]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_files_are_what_the_registry_says(real_data, name):
+    info = DATASETS[name]
+    dataset = load_dataset(name, data_dir=real_data)
+    assert statistics_of(dataset) == info.statistics
+    assert (dataset.name, dataset.protocol, dataset.metric) == (name, info.default_protocol, info.metric)
+    assert len(dataset.splits) == (1 if info.default_protocol == "full" else 10)
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_statistics(real_data, name):
+    nodes, entries, loops, published_beta = PUBLISHED[name]
+    row, graph = DATASETS[name].statistics, load_dataset(name, data_dir=real_data).graph
+    assert (row.nodes, row.entries, row.beta) == (nodes, entries, published_beta)
+    assert np.sum(graph.adjacency.diagonal() > 0) == loops
+
+
+def test_citeseer_beta_with_and_without_unlabelled_nodes(real_data):
+    dataset = load_dataset("citeseer", data_dir=real_data)
+    assert round(beta(dataset.graph, np.maximum(dataset.y, 0)), 3) == 0.706
+    assert statistics_of(dataset).beta == 0.706
+
+
+def test_embedded_statistics():
+    for name in ("digits", "karate"):
+        assert statistics_of(load_dataset(name)) == DATASETS[name].statistics
+    # numpy may change its random streams, and β with them.
+    row = statistics_of(load_dataset("csbm"))
+    assert row.beta == pytest.approx(DATASETS["csbm"].statistics.beta, abs=0.03)
+
+
+def test_true_cornell_is_another(real_data):
+    published, true = (load_dataset(name, data_dir=real_data) for name in ("cornell", "cornell-true"))
+    assert "copy of Texas" in get_info("cornell").note
+    assert np.bincount(published.y).tolist() != np.bincount(true.y).tolist()
+
+
+def test_every_file_has_a_checksum_and_every_checksum_a_use():
+    used = {file for info in DATASETS.values() for protocol in info.protocols for file in info.files(protocol)}
+    spaces = ("isomap", "poincare", "struc2vec")
+    used |= {relations.relations_file(name, space) for name in relations.PUBLISHED for space in spaces}
+    assert used == set(checksums())
+
+
+def test_unknown_names_get_a_suggestion():
+    with pytest.raises(AsgatError, match=r"no data set 'txas'. Did you mean 'texas'\? Known are: cora, citeseer"):
+        load_dataset("txas")
+
+
+def test_unknown_protocols_and_options():
+    with pytest.raises(AsgatError, match="texas has no protocol 'full'; it has geom-gcn"):
+        load_dataset("texas", protocol="full")
+    with pytest.raises(AsgatError, match=r"csbm has no option 'homophly'\. It takes num_nodes, "):
+        load_dataset("csbm", homophly=0.5)
+    with pytest.raises(AsgatError, match=r"cora has no option 'k'\. It takes none"):
+        load_dataset("cora", k=1)
+    with pytest.raises(AsgatError, match="karate has no protocol 'geom-gcn'; it has random"):
+        load_dataset("karate", "geom-gcn")

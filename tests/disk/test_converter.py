@@ -1,0 +1,117 @@
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.strategies import edge_lists
+
+from asgat.disk.converter import write_graph
+from asgat.disk.disk_graph import OnDiskGraph
+from asgat.errors import AsgatError
+from asgat.tables.candidate_table import SparseRows
+from asgat.tables.truncated_builder import node_records
+
+
+def numbered(n):
+    """Features and labels that tell the nodes apart, and one split with all parts."""
+    labels = np.arange(n) % 2
+    part = np.array([1, 2, 3] + [1] * n)[:n]
+    return np.arange(2.0 * n).reshape(n, 2), labels, part
+
+
+def chunks(held, size):
+    for start in range(0, held.ends.shape[1], size):
+        part = slice(start, start + size)
+        yield held.ends[0, part], held.ends[1, part], held.weight[part]
+
+
+@settings(max_examples=30)
+@given(
+    edge_lists(min_nodes=3),
+    st.sampled_from(["none", "rcm"]),
+    st.sampled_from(["keep", "add", "remove"]),
+    st.integers(1, 4),
+)
+def test_what_is_written_is_the_graph_in_another_order(held, order, self_loops, size):
+    """Whatever the parts it came in and the buckets it was sorted in."""
+    truth = held.graph(self_loops)
+    n = truth.num_nodes
+    features, labels, part = numbered(n)
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "graph"
+        graph = write_graph(
+            out, chunks(held, size), features, labels, part, order=order, self_loops=self_loops, memory=64 * size
+        )
+        node = graph.original_nodes()
+        assert sorted(node) == list(range(n))
+        dataset = graph.to_dataset()
+        assert np.array_equal(dataset.graph.adjacency.toarray(), truth.adjacency.toarray()[np.ix_(node, node)])
+        assert np.array_equal(dataset.x, features[node].astype(np.float32))
+        assert np.array_equal(dataset.y, labels[node])
+        assert np.array_equal(np.sort(node[dataset.splits[0].val]), [1])
+        matrix = graph.matrix()
+        shifted = dataset.graph.laplacian.toarray() - np.eye(n)
+        rows = np.repeat(np.arange(n), np.diff(matrix.indptr))
+        dense = np.zeros((n, n))
+        dense[rows, matrix.indices] = matrix.data
+        np.testing.assert_allclose(dense, shifted, atol=1e-15)
+        assert matrix.records is not None
+        again = node_records(SparseRows(matrix.indptr, matrix.indices, matrix.data), entries_at_once=2)
+        assert matrix.records.tobytes() == again.tobytes()
+        assert not list(Path(folder).glob(".*")), "something was left behind"
+
+
+def test_a_rank_reads_its_part(tmp_path):
+    ends = np.array([[0, 1, 2, 3, 4], [1, 2, 3, 4, 5]])
+    features, labels, part = numbered(6)
+    graph = write_graph(tmp_path / "g", [(*ends, None)], features, labels, part, order="none", name="line")
+    assert (graph.name, graph.num_entries, graph.header.weighted) == ("line", 10, False)
+    assert np.array_equal(graph.features(2, 5), features[2:5])
+    assert graph.labels(2, 5).tolist() == [0, 1, 0]
+    split = graph.split(0, 1, 4)
+    assert (split.train.tolist(), split.val.tolist(), split.test.tolist()) == ([2], [0], [1])
+
+
+def test_splits_are_drawn_where_none_are_given(tmp_path):
+    features, labels, _ = numbered(50)
+    graph = write_graph(tmp_path / "g", [], features, labels, num_splits=3, seed=4)
+    assert graph.num_splits == 3
+    first, second = graph.split(0, 0, 50), graph.split(1, 0, 50)
+    assert len(first.train) == 24
+    assert set(first.train) != set(second.train)
+    assert OnDiskGraph(tmp_path / "g").num_entries == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"features": np.zeros(4)}, "Features must be numbers"),
+        ({"features": np.full((4, 1), np.nan)}, "node 0 hold NaN"),
+        ({"labels": np.zeros(3, dtype=int)}, "Labels must be whole numbers"),
+        ({"labels": np.array([0, -2, 1, 1])}, "from -2"),
+        ({"splits": np.array([1, 2, 3, 4])}, "Splits must be"),
+        ({"splits": np.array([1, 2, 1, 1])}, "Every split needs"),
+        ({"metric": "accuracy"}, "metric must be"),
+        ({"metric": "roc_auc", "labels": np.array([0, 1, 2, 0])}, "two classes"),
+        ({"edges": [(np.array([0]), np.array([4]), None)]}, "names node 4"),
+        ({"edges": [(np.array([0]), np.array([-1]), None)]}, "names node -1"),
+        ({"edges": [(np.array([0]), np.array([1]), np.array([-1.0]))]}, "weight -1"),
+        ({"order": "best"}, "order must be"),
+        ({"self_loops": "some"}, "self_loops must be"),
+    ],
+)
+def test_what_is_wrong_is_said_and_nothing_is_left(changes, words, tmp_path):
+    features, labels, part = numbered(4)
+    edges = [(np.array([0]), np.array([1]), None)]
+    given = {"edges": edges, "features": features, "labels": labels, "splits": part, **changes}
+    with pytest.raises(AsgatError, match=words):
+        write_graph(tmp_path / "g", **given)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_existing_folder_is_left_alone(tmp_path):
+    features, labels, part = numbered(4)
+    with pytest.raises(AsgatError, match="exists"):
+        write_graph(tmp_path, [], features, labels, part)

@@ -1,0 +1,77 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asgat.disk.edge_reader import read_edges
+from asgat.errors import AsgatError
+
+ENDS = st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 10**6), st.integers(1, 99)), min_size=1, max_size=30)
+
+
+def joined(path, size):
+    parts = list(read_edges(path, size))
+    source, target = (np.concatenate([part[i] for part in parts]).tolist() for i in (0, 1))
+    weights = None if parts[0][2] is None else np.concatenate([part[2] for part in parts]).tolist()
+    return source, target, weights
+
+
+@given(
+    ENDS,
+    st.sampled_from([",", ";", "\t", " "]),
+    st.booleans(),
+    st.sampled_from(["", "from,to\n", "# a comment\n"]),
+    st.integers(8, 400),
+    st.sampled_from(["\n", "\r\n"]),
+    st.booleans(),
+)
+def test_text_gives_the_edges_it_names(tmp_path_factory, edges, separator, weighted, top, size, newline, ends_well):
+    """Whatever the separator, the heading and the parts it is read in."""
+    top = top.replace("from,to", separator.join(["from", "to", "w"][: 2 + weighted]))
+    lines = [separator.join(map(str, edge[: 2 + weighted])) for edge in edges]
+    path = tmp_path_factory.mktemp("edges") / "edges.csv"
+    path.write_bytes((top + newline.join(lines) + (newline if ends_well else "")).encode())
+    source, target, weight = joined(path, size)
+    assert source == [edge[0] for edge in edges]
+    assert target == [edge[1] for edge in edges]
+    assert weight == ([edge[2] for edge in edges] if weighted else None)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_arrays(tmp_path, turned):
+    ends = np.arange(10).reshape(2, 5)
+    np.save(tmp_path / "e.npy", ends.T if turned else ends)
+    assert joined(tmp_path / "e.npy", 32) == ([0, 1, 2, 3, 4], [5, 6, 7, 8, 9], None)
+    np.savez(tmp_path / "e.npz", edge_index=ends, edge_weight=np.arange(5.0))
+    assert joined(tmp_path / "e.npz", 32) == ([0, 1, 2, 3, 4], [5, 6, 7, 8, 9], [0, 1, 2, 3, 4])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("0,1\n1,2\n2,x\n", r"Line 3 of .* should hold 2 numbers, but is '2,x'"),
+        ("0,1\n\n1,2\n2\n", "Line 4"),
+        ("0,1,2,3\n", "two node numbers a line"),
+        ("0,1\n0.5,2\n", "names a node 0.5"),
+    ],
+)
+def test_a_bad_line_is_named(tmp_path, text, words):
+    (tmp_path / "e.csv").write_text(text)
+    with pytest.raises(AsgatError, match=words):
+        list(read_edges(tmp_path / "e.csv"))
+
+
+def test_other_files_are_refused(tmp_path):
+    with pytest.raises(AsgatError, match="ends in"):
+        list(read_edges(tmp_path / "e.parquet"))
+    with pytest.raises(AsgatError, match="No such file"):
+        list(read_edges(tmp_path / "e.csv"))
+    np.save(tmp_path / "e.npy", np.zeros((3, 3)))
+    with pytest.raises(AsgatError, match="should hold whole numbers"):
+        list(read_edges(tmp_path / "e.npy"))
+    np.savez(tmp_path / "e.npz", edges=np.zeros(2))
+    with pytest.raises(AsgatError, match="no edge_index"):
+        list(read_edges(tmp_path / "e.npz"))
+    (tmp_path / "f.npy").write_bytes(b"nothing")
+    with pytest.raises(AsgatError, match="cannot be read: EOF"):
+        list(read_edges(tmp_path / "f.npy"))

@@ -1,0 +1,100 @@
+import dataclasses
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asgat.data.synthetic import contextual_sbm
+from asgat.distributed.process_group import Group
+from asgat.distributed.shard import InMemory, build_shard, check_distributed, shard_features
+from asgat.errors import AsgatError
+from asgat.kernels.sparse_features import SparseFeatures
+from asgat.nn.registry import make_config, make_operator
+
+DATA = contextual_sbm(num_nodes=60, num_features=4, seed=1)
+PLAIN = dict(form="table", order=4, heads=2, hidden=4, k=3, candidates=6)
+CPU = torch.device("cpu")
+
+
+def config(model="asgat-cheb", **changes) -> Any:
+    return make_config(model, **{**PLAIN, **changes})
+
+
+@given(st.integers(0, 59), st.integers(0, 60))
+def test_a_block_of_a_split_is_that_part_of_it(first, size):
+    source = InMemory(DATA, config())
+    last = min(60, first + size)
+    for name, nodes in source.split(2, first, last).parts().items():
+        whole = DATA.splits[2].parts()[name]
+        assert (nodes + first).tolist() == [v for v in whole if first <= v < last]
+
+
+@pytest.fixture
+def lonely(monkeypatch):
+    """The second of three ranks, as far as building goes: nothing is exchanged."""
+    monkeypatch.setattr(
+        "asgat.distributed.shard.Exchange",
+        lambda group, bounds, needed, everything: SimpleNamespace(needed=needed, shared=torch.Tensor.double),
+    )
+    return Group(1, 3, CPU)
+
+
+@pytest.mark.parametrize("builder", ["exact", "truncated"])
+def test_a_rank_holds_its_rows_of_the_table_under_numbers_of_its_own(lonely, builder):
+    settings = config(builder=builder)
+    shard = build_shard(InMemory(DATA, settings), "asgat-cheb", settings, lonely)
+    operator: Any = make_operator(DATA.graph, settings)
+    whole = operator.table.take(torch.arange(20, 40))
+    exchange: Any = shard.exchange
+    needed = exchange.needed
+    table = shard.operator.table
+    assert (shard.first, shard.last, shard.operator.num_inputs) == (20, 40, 20)
+    assert torch.equal(table.value, whole.value)
+    assert torch.equal(table.indptr, whole.indptr)
+    nodes = torch.cat([torch.arange(20, 40), torch.from_numpy(needed)])
+    assert torch.equal(nodes[table.index.long()], whole.index.long())
+    assert shard.y.tolist() == DATA.y[20:40].tolist()
+    assert set(needed) == set(whole.index.tolist()) - set(range(20, 40))
+
+
+def test_features_are_sparse_or_dense_by_their_zeros():
+    dense, sparse = np.ones((4, 10), dtype=np.float32), np.eye(4, 40, dtype=np.float32)
+    plain, scaled = config(normalize_features=False), config(normalize_features=True)
+    kept: Any = shard_features(dense, plain, CPU, torch.float64)
+    assert torch.equal(kept, torch.ones(4, 10, dtype=torch.float64))
+    kept = shard_features(dense, scaled, CPU, torch.float32)
+    assert torch.allclose(kept, torch.full((4, 10), 0.1))
+    assert isinstance(shard_features(sparse, plain, CPU, torch.float32), SparseFeatures)
+
+
+@pytest.mark.parametrize(
+    ("model", "changes", "words"),
+    [
+        ("gcn", {}, "gcn cannot be trained in parts"),
+        ("asgat-plus", {"propagate": True, "form": "table"}, "propagate = True cannot be trained in parts"),
+        ("asgat-exact", {"form": "auto"}, "operator = exact cannot"),
+        ("asgat-arma", {}, "operator = arma cannot"),
+        ("asgat-cheb", {"form": "dense"}, "form=table"),
+        ("asgat-cheb", {"form": "auto"}, "form=table"),
+        ("asgat-cheb", {"tolerance": 1e-3}, "tolerance = 0.001 cannot"),
+        ("asgat-plus", {"balanced": True}, "balanced = True cannot"),
+        ("asgat-plus", {"adjacency": True}, "adjacency = True cannot"),
+    ],
+)
+def test_what_ranks_cannot_share_is_refused(model, changes, words):
+    own = {} if model == "gcn" else {**PLAIN, **changes}
+    settings = make_config(model, **own)
+    source = InMemory(DATA, config())
+    with pytest.raises(AsgatError, match=words):
+        check_distributed(model, settings, source)
+
+
+def test_a_graph_on_disk_has_its_own_self_loops():
+    stored = dataclasses.make_dataclass("Stored", [("num_nodes", int), ("num_entries", int)])(500, 1000)
+    assert check_distributed("asgat-cheb", config(), stored) == "exact table"
+    with pytest.raises(AsgatError, match="convert it with --self-loops"):
+        check_distributed("asgat-cheb", config(self_loops="add"), stored)

@@ -1,0 +1,268 @@
+import dataclasses
+import json
+import signal
+import time
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from safetensors.torch import save
+from tests.training.ranks import finish, losses, pool, start, together, train
+
+from asgat.data.synthetic import contextual_sbm
+from asgat.disk.converter import write_graph
+from asgat.disk.disk_graph import OnDiskGraph
+from asgat.distributed import trainer as distributed
+from asgat.distributed.process_group import Group
+from asgat.distributed.shard import InMemory
+from asgat.distributed.trainer import State, decode_checkpoint, run_distributed, scores_from_counts
+from asgat.errors import AsgatError
+from asgat.nn.registry import make_config, model_spec
+from asgat.training.metrics import macro_f1, micro_f1
+from asgat.training.run_directory import load_model
+from asgat.training.runner import make_inputs, run
+from asgat.training.trainer import train as train_alone
+
+PLAIN = dict(dropout=0.0, epochs=6, patience=50, form="table", order=4, heads=2, hidden=4, k=3, candidates=6)
+SET = [part for key, value in PLAIN.items() for part in ("--set", f"{key}={value}")]
+CPU = torch.device("cpu")
+
+
+@given(hnp.arrays(np.int64, (3, 3), elements=st.integers(0, 9)).filter(lambda counts: counts.sum() > 0))
+def test_scores_from_counts_are_those_from_labels(counts):
+    pairs = [(t, p) for t in range(3) for p in range(3) for _ in range(counts[t, p])]
+    truth, prediction = np.array(pairs).T
+    assert scores_from_counts(counts.astype(float)) == pytest.approx(
+        (micro_f1(truth, prediction), macro_f1(truth, prediction))
+    )
+
+
+@pytest.fixture(scope="module")
+def data():
+    return contextual_sbm(num_nodes=150, num_features=5, signal=0.5, seed=3)
+
+
+@pytest.fixture(scope="module")
+def folder(data, tmp_path_factory):
+    """The data set as a graph on disk, in its own order, with one split."""
+    part = np.zeros(data.num_nodes, dtype=np.uint8)
+    for number, nodes in enumerate(data.splits[0].parts().values(), start=1):
+        part[nodes] = number
+    source, target = data.graph.edge_index()
+    out = tmp_path_factory.mktemp("graph") / "blocks"
+    write_graph(out, [(source, target, None)], data.x, data.y, part, order="none")
+    return out
+
+
+@pytest.fixture(scope="module")
+def alone(folder, tmp_path_factory):
+    """What a single process makes of it."""
+    out = tmp_path_factory.mktemp("alone") / "run"
+    config = make_config("asgat-cheb", **PLAIN)
+    result = run(OnDiskGraph(folder).to_dataset(), "asgat-cheb", config, [0], 0, "cpu", out)
+    return result, losses(out)
+
+
+def near(found, truth):
+    return np.abs(np.array(found) - np.array(truth)).max()
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_ranks_take_the_steps_of_a_single_process(ranks, folder, alone, tmp_path):
+    ended = train(ranks, tmp_path, str(folder), "--splits", "0", *SET)
+    assert [code for code, _, _ in ended] == [0] * ranks, ended
+    assert [out for _, out, _ in ended[1:]] == [""] * (ranks - 1), "one rank speaks"
+    result, truth = alone
+    assert near(losses(tmp_path), truth) < 1e-5
+    found = json.loads((tmp_path / "result.json").read_text())
+    for key in ("val_score", "micro_f1", "macro_f1", "certified_share"):
+        assert found["rows"][0][key] == pytest.approx(result["rows"][0][key], abs=1e-6)
+    assert found["max_bound"] == pytest.approx(result["max_bound"], rel=1e-3)
+    parts = found["rows"][0]["ranks"]
+    assert sum(part["nodes"] for part in parts) == 150
+    assert not (tmp_path / distributed.CHECKPOINT).exists()
+    assert load_model(tmp_path)[1] == "asgat-cheb"
+
+
+@pytest.fixture
+def group(monkeypatch):
+    """A job of one rank, in this process."""
+    from tests.training.ranks import free_port
+
+    for name, value in {"RANK": 0, "WORLD_SIZE": 1, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}.items():
+        monkeypatch.setenv(name, str(value))
+    joined = Group.join()
+    yield joined
+    joined.close()
+
+
+def history(result):
+    return [(row["train_loss"], row["val_loss"], row["val_score"]) for row in result["history"]]
+
+
+def test_one_rank_is_a_single_process_in_double_precision_too(group, data, alone):
+    config = make_config("asgat-cheb", **PLAIN)
+    source = InMemory(data, config)
+    found = run_distributed(source, "asgat-cheb", config, group, [0])
+    assert near([row[:2] for row in history(found)], alone[1]) < 1e-5
+    double = run_distributed(source, "asgat-cheb", config, group, [0], dtype=torch.float64)
+    everything = run_distributed(source, "asgat-cheb", config, group, [0], dtype=torch.float64, everything=True)
+    assert near(history(double), history(everything)) < 1e-12
+    assert near(history(double), history(found)) < 1e-4
+
+
+class StoppedError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+def test_a_run_goes_on_from_its_checkpoint_as_if_it_had_not_stopped(group, data, tmp_path, dropout):
+    config = make_config("asgat-cheb", **{**PLAIN, "epochs": 12, "dropout": dropout})
+    source = InMemory(data, config)
+    whole = run_distributed(source, "asgat-cheb", config, group, [0, 1], out=tmp_path / "whole")
+
+    def stop(number, epoch):
+        if (number, epoch.epoch) == (1, 8):
+            raise StoppedError
+
+    arguments = source, "asgat-cheb", config, group, [0, 1], 0, tmp_path / "run"
+    with pytest.raises(StoppedError):
+        run_distributed(*arguments, progress=stop, every=5)
+    state, _ = decode_checkpoint((tmp_path / "run" / distributed.CHECKPOINT).read_bytes())
+    assert (state.run, state.epoch) == (1, 5)
+    said: list[str] = []
+    again = run_distributed(*arguments, say=said.append, every=5)
+    assert said == [f"Run 1 goes on after epoch 5, from {tmp_path / 'run' / distributed.CHECKPOINT}."]
+    assert history(again) == history(whole)
+    for key in ("micro_f1", "macro_f1", "val_micro_f1", "epochs"):
+        assert again[key] == whole[key]
+    done = run_distributed(*arguments)
+    assert done["rows"] == again["rows"]
+
+
+def test_a_model_that_learns_nothing_is_started_anew(group, data):
+    config = make_config("asgat-cheb", **{**PLAIN, "lr": 1e-12, "epochs": 1, "max_restarts": 2})
+    hopeless = np.zeros_like(data.x)
+    source = InMemory(dataclasses.replace(data, x=hopeless), config)
+    found = run_distributed(source, "asgat-cheb", config, group, [0])
+    assert found["restarts"] == 2
+    assert len(found["history"]) == 3
+
+
+def test_a_run_that_diverges_says_so(group, data):
+    config = make_config("asgat-cheb", **{**PLAIN, "lr": 1e30, "epochs": 50, "max_restarts": 0})
+    with pytest.raises(AsgatError, match="diverged at epoch"):
+        run_distributed(InMemory(data, config), "asgat-cheb", config, group, [0])
+
+
+def test_a_split_that_is_not_there_is_named(group, data):
+    config = make_config("asgat-cheb", **PLAIN)
+    with pytest.raises(AsgatError, match="there is no split 10"):
+        run_distributed(InMemory(data, config), "asgat-cheb", config, group, [10])
+
+
+def test_a_broken_checkpoint_is_named():
+    for content in (b"", b"12345678{}", save({"x": torch.zeros(1)})):
+        with pytest.raises(AsgatError, match="Start anew with --fresh"):
+            decode_checkpoint(content)
+    with pytest.raises(AsgatError, match="Start anew"):
+        decode_checkpoint(save({"x": torch.zeros(1)}, metadata={"state": '{"no": 1}'}))
+    state, tensors = decode_checkpoint(save({"x": torch.ones(1)}, metadata={"state": '{"run": 3}'}))
+    assert (state, tensors["x"].item()) == (State(run=3), 1.0)
+
+
+def test_a_lost_rank_ends_the_job_and_other_ranks_take_it_up(folder, alone, tmp_path, group):
+    """Killed in the middle of an epoch; gone on with by a single rank."""
+    longer = {"epochs": 300, "patience": 300}
+    many = [*SET, "--set", "epochs=300", "--set", "patience=300"]
+    command = ["-m", "asgat", "train", str(folder), "--splits", "0", "--distributed", "--out", str(tmp_path)]
+    processes = start(2, [*command, *many])
+    checkpoint = tmp_path / distributed.CHECKPOINT
+    deadline = time.monotonic() + 100
+    while not checkpoint.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    processes[1].send_signal(signal.SIGKILL)
+    killed = time.monotonic()
+    code, _, said = finish(processes)[0]
+    assert time.monotonic() - killed < 30
+    assert code == 3
+    assert "Rank 0: another rank was lost while epoch" in said
+    assert "it goes on from the last checkpoint" in said
+    assert "Traceback" not in said
+    state, _ = decode_checkpoint(checkpoint.read_bytes())
+    assert near([row[2:4] for row in state.history[:5]], alone[1][:5]) < 1e-5
+    config = make_config("asgat-cheb", **{**PLAIN, **longer})
+    said_again: list[str] = []
+    result = run_distributed(OnDiskGraph(folder), "asgat-cheb", config, group, [0], out=tmp_path, say=said_again.append)
+    assert said_again == [f"Run 0 goes on after epoch {state.epoch}, from {checkpoint}."]
+    assert result["finished"]
+    assert len(result["history"]) == 300
+    assert result["history"][4]["train_loss"] == state.history[4][2]
+    assert result["history"][-1]["train_loss"] < state.history[0][2]
+
+
+# -- exact sums: the losses of a single process, whatever its settings and however the rows are divided ----------------
+
+# A high learning rate and many candidates beside few places: a last bit soon decides what is attended to.
+EXACT = dict(form="table", dropout=0.0, epochs=20, patience=20, max_restarts=0, lr=0.05, exact_sums=True)
+EXACT |= dict(order=5, heads=3, hidden=6, k=4, candidates=16, filter_hidden=(16, 16))
+
+
+@pytest.fixture(scope="module")
+def workers():
+    with pool(4) as started:
+        yield started
+
+
+def losses_alone(data, model, config):
+    inputs = make_inputs(data, model, config, CPU)
+    sizes = data.num_features, data.num_classes, data.num_nodes
+    result = train_alone(
+        lambda: model_spec(model).make(config, *sizes), inputs, torch.from_numpy(data.y), data.splits[0], config
+    )
+    return [(epoch.train_loss, epoch.val_loss) for epoch in result.history]
+
+
+def test_exact_sums_keep_ranks_at_the_losses_of_a_single_process(workers):
+    data = contextual_sbm(num_nodes=300, num_features=16, seed=4)
+    config = make_config("asgat-cheb", **EXACT)
+    truth = losses_alone(data, "asgat-cheb", config)
+    assert len(truth) == 20
+    for ranks in (1, 2, 3, 4):
+        assert near(together(workers, ranks, data, "asgat-cheb", config), truth) < 1e-12
+    plain = config.replace(exact_sums=False)
+    apart = near(together(workers, 4, data, "asgat-cheb", plain), losses_alone(data, "asgat-cheb", plain))
+    assert apart > 1e-4, "a graph on which rounding does not show tells nothing"
+
+
+@st.composite
+def trained_in_parts(draw):
+    """A graph, a model and settings of every kind that reaches a weight."""
+    plus = draw(st.booleans())
+    own = dict(
+        layers=draw(st.integers(1, 3)),
+        out_heads=draw(st.integers(1, 2)),
+        k=draw(st.integers(1, 6)),
+        elu=draw(st.sampled_from(["every", "hidden", "last", "none"])),
+        storage=draw(st.sampled_from(["float32", "float16"])),
+    )
+    if plus:
+        own |= {name: draw(st.booleans()) for name in ("root", "mix", "jump")}
+        own["filter"] = draw(st.sampled_from(["mlp", "heat", "polynomial"]))
+        own["heat_learned"] = True
+    own["filter_activation"] = draw(st.sampled_from(["none", "relu", "tanh"]))
+    model = "asgat-plus" if plus else draw(st.sampled_from(["asgat-cheb", "asgat-linear"]))
+    if model == "asgat-linear":
+        own["layers"] = max(2, own["layers"])
+    data = contextual_sbm(num_nodes=draw(st.integers(40, 120)), num_features=8, seed=draw(st.integers(0, 99)))
+    return data, model, make_config(model, **{**EXACT, **own})
+
+
+@given(trained_in_parts(), st.integers(2, 4))
+@settings(max_examples=8, deadline=None)
+def test_exact_sums_do_so_for_every_weight_there_is(workers, job, ranks):
+    data, model, config = job
+    assert near(together(workers, ranks, data, model, config), losses_alone(data, model, config)) < 1e-6

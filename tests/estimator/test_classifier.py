@@ -1,0 +1,195 @@
+"""The estimator: it learns, predicts other graphs, survives saving, and scikit-learn knows how to use it."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+
+from asgat.data import contextual_sbm, load_dataset
+from asgat.errors import AsgatError
+from asgat.estimator.classifier import ASGATClassifier, same_graph
+from asgat.graph import Graph
+from asgat.tabular.user_graph import as_own_graph
+from asgat.training.run_directory import RunDirectory
+
+QUICK: dict[str, Any] = {"epochs": 25, "heads": 2, "hidden": 8, "k": 4, "order": 4, "dropout": 0.2, "lr": 0.05}
+
+
+@pytest.fixture(scope="module")
+def blocks():
+    """A graph whose features tell the class well."""
+    return contextual_sbm(num_nodes=160, signal=0.6, num_features=8, seed=1)
+
+
+@pytest.fixture(scope="module")
+def own(blocks):
+    return as_own_graph(blocks.graph, blocks.x)
+
+
+@pytest.fixture(scope="module")
+def names(blocks):
+    return np.array(["low", "high"])[blocks.y]
+
+
+@pytest.fixture(scope="module")
+def fitted(own, names):
+    return ASGATClassifier(**QUICK).fit(own, names, mask=np.arange(100))
+
+
+def test_it_learns(fitted, own, names):
+    assert fitted.classes_.tolist() == ["high", "low"]
+    probability = fitted.predict_proba()
+    assert probability.shape == (160, 2)
+    np.testing.assert_allclose(probability.sum(axis=1), 1.0)
+    assert (fitted.predict() == fitted.classes_[probability.argmax(axis=1)]).all()
+    outside = np.arange(100, 160)
+    accuracy = np.mean(fitted.predict()[outside] == names[outside])
+    assert accuracy > 0.75
+    assert fitted.score() == pytest.approx(accuracy)
+    assert fitted.score(own, names, mask=outside) == pytest.approx(accuracy)
+    assert fitted.score(own[outside], names[outside]) == pytest.approx(accuracy)
+
+
+def test_labels_outside_the_mask_are_never_seen(own, names):
+    other = names.copy()
+    other[100:] = "low"
+    a = ASGATClassifier(**QUICK).fit(own, names, mask=np.arange(100)).predict_proba()
+    b = ASGATClassifier(**QUICK).fit(own, other, mask=np.arange(100)).predict_proba()
+    np.testing.assert_array_equal(a, b)
+
+
+def test_predictions_are_the_same_after_saving(fitted, own, tmp_path):
+    fitted.save_pretrained(tmp_path / "run")
+    again = ASGATClassifier.from_pretrained(tmp_path / "run")
+    np.testing.assert_array_equal(again.predict_proba(), fitted.predict_proba())
+    np.testing.assert_array_equal(again.predict_proba(own), fitted.predict_proba())
+    assert again.classes_.tolist() == fitted.classes_.tolist()
+    assert again.config_ == fitted.config_
+    assert again.health_ == fitted.health_
+    again.save_pretrained(tmp_path / "copy")
+    copy = ASGATClassifier.from_pretrained(tmp_path / "copy")
+    np.testing.assert_array_equal(copy.predict_proba(), fitted.predict_proba())
+
+
+def test_parameters_do_not_depend_on_the_number_of_nodes(blocks):
+    sizes = []
+    for nodes in (60, 160):
+        data = contextual_sbm(num_nodes=nodes, num_features=8)
+        model = ASGATClassifier(**{**QUICK, "epochs": 1}).fit(as_own_graph(data.graph, data.x), data.y)
+        sizes.append({name: tuple(value.shape) for name, value in model.module_.state_dict().items()})
+    assert sizes[0] == sizes[1]
+
+
+def test_one_half_of_a_graph_predicts_the_other(blocks):
+    """Two halves without a node in common."""
+    a, b = np.arange(80), np.arange(80, 160)
+    halves = [as_own_graph(Graph.from_scipy(blocks.graph.adjacency[part][:, part]), blocks.x[part]) for part in (a, b)]
+    model = ASGATClassifier(**QUICK).fit(halves[0], blocks.y[a])
+    assert model.score(halves[1], blocks.y[b]) > 0.7
+    assert model.predict(halves[1]).shape == (80,)
+
+
+def test_renumbering_the_nodes_renumbers_the_answers(fitted, blocks):
+    """With weights that differ: of nodes with equal scores it is the number that decides which is attended to."""
+    rng = np.random.default_rng(0)
+    ends = blocks.graph.edge_index()
+    graph = Graph.from_edges(ends, 160, rng.uniform(0.5, 2.0, ends.shape[1]))
+    order = rng.permutation(160)
+    moved = as_own_graph(Graph.from_scipy(graph.adjacency[order][:, order]), blocks.x[order])
+    answers = fitted.predict_proba(as_own_graph(graph, blocks.x))
+    np.testing.assert_allclose(fitted.predict_proba(moved), answers[order], atol=1e-4)
+
+
+def test_cross_validation(own, blocks):
+    model = ASGATClassifier(**{**QUICK, "epochs": 15})
+    scores = cross_val_score(model, own, blocks.y, cv=KFold(3, shuffle=True, random_state=0))
+    assert scores.shape == (3,)
+    assert scores.mean() > 0.65
+
+
+def test_a_search_over_settings(own, blocks):
+    search = GridSearchCV(ASGATClassifier(**{**QUICK, "epochs": 5}), {"k": [2, 3]}, cv=2)
+    search.fit(own, blocks.y)
+    assert search.best_params_["k"] in (2, 3)
+    assert len(search.predict(own)) == 160
+
+
+def test_it_can_be_cloned():
+    model = ASGATClassifier(k=3, settings={"elu": "last"})
+    copy = clone(model)
+    assert copy.get_params() == model.get_params()
+    assert copy.set_params(k=5).k == 5
+
+
+def test_the_same_seed_gives_the_same_model(own, names):
+    quick = {**QUICK, "epochs": 4}
+    a, b, c = (ASGATClassifier(**quick, seed=seed).fit(own, names).predict_proba() for seed in (3, 3, 4))
+    np.testing.assert_array_equal(a, b)
+    assert not np.array_equal(a, c)
+
+
+def test_settings_come_from_the_caller_then_from_the_graph(own, names):
+    free = ASGATClassifier(epochs=1, heads=1, settings={"hidden": 4}).fit(own, names)
+    advised = {advice.setting: advice.value for advice in free.health_.advice}
+    chosen = free.config_.to_dict()
+    assert (chosen["k"], chosen["order"], chosen["hidden"]) == (advised["k"], advised["order"], 4)
+    assert ASGATClassifier("mlp", epochs=1).fit(own, names).config_.epochs == 1
+
+
+def test_pyg_and_networkx():
+    networkx = pytest.importorskip("networkx")
+    club = networkx.karate_club_graph()
+    truth = [club.nodes[node]["club"] for node in club]
+    plain = networkx.Graph(club.edges)
+    assert set(ASGATClassifier(**QUICK).fit(plain, truth).predict()) <= {"Mr. Hi", "Officer"}
+    data = load_dataset("karate").to_pyg()
+    model = ASGATClassifier(**QUICK).fit(data)
+    assert model.predict(data).dtype.kind == "i"
+    assert model.dataset_.splits[0].train.tolist() == data.train_mask[:, 0].nonzero().squeeze(1).tolist()
+
+
+def test_a_model_of_one_graph_refuses_another(own, names, blocks):
+    model = ASGATClassifier("linkx", epochs=1).fit(own, names)
+    with pytest.raises(AsgatError, match="belong to the nodes of one graph"):
+        model.predict(as_own_graph(Graph.from_edges([[0], [1]], 3), blocks.x[:3]))
+
+
+def test_refusals(fitted, own, blocks, tmp_path):
+    with pytest.raises(AsgatError, match="not fitted"):
+        ASGATClassifier().predict()
+    with pytest.raises(AsgatError, match="lack 'x7'"):
+        fitted.predict(as_own_graph(blocks.graph, blocks.x[:, :7]))
+    with pytest.raises(AsgatError, match="no test nodes"):
+        ASGATClassifier(**{**QUICK, "epochs": 1}).fit(own, blocks.y).score()
+    with pytest.raises(AsgatError, match="no labelled node to judge"):
+        fitted.score(own, np.full(160, -1))
+    with pytest.raises(AsgatError, match="Unknown model"):
+        ASGATClassifier("nonsense").fit(own, blocks.y)
+    with pytest.raises(AsgatError, match="no run directory"):
+        ASGATClassifier.from_pretrained(tmp_path)
+
+
+def test_a_run_on_a_data_set_is_no_fitted_graph(tmp_path):
+    from asgat.nn.registry import make_config
+    from asgat.training.runner import run
+
+    run(load_dataset("karate"), "mlp", make_config("mlp", epochs=1), runs=[0], out=tmp_path)
+    with pytest.raises(AsgatError, match="is a run on karate"):
+        ASGATClassifier.from_pretrained(tmp_path)
+
+
+def test_the_run_directory_is_that_of_every_run(fitted, tmp_path):
+    fitted.save_pretrained(tmp_path)
+    names = {path.name for path in tmp_path.iterdir()}
+    plain = {".lock", "config.toml", "metrics.jsonl", "result.json", "model.safetensors"}
+    assert names == plain | {"graph.npz", "encoder.json", "health.json"}
+    result = RunDirectory(tmp_path).read_result()
+    assert result["micro_f1"]["mean"] == pytest.approx(fitted.score())
+    assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == result["epochs"]
+
+
+def test_the_same_graph(blocks):
+    assert same_graph(blocks, blocks)
+    assert not same_graph(blocks, contextual_sbm(num_nodes=160, num_features=8))

@@ -1,0 +1,94 @@
+"""Figures of a graph, counted by hand, and the advice they lead to."""
+
+import json
+
+import numpy as np
+import pytest
+
+from asgat.data import contextual_sbm, load_dataset
+from asgat.errors import AsgatError
+from asgat.estimator.encoded_graph import prepare
+from asgat.estimator.health import Health, advise, examine
+from asgat.graph import Graph
+from asgat.graph.homophily import beta
+from asgat.tabular.column import Column
+from asgat.tabular.user_graph import OwnGraph, as_own_graph
+
+# 0-1-2 in a row, 1-0 again, 3 by itself but for a loop, 4 alone, 5-6 with weight zero.
+EDGES = np.array([[0, 1, 1, 3, 5], [1, 2, 0, 3, 6]])
+
+
+@pytest.fixture(scope="module")
+def health():
+    label = Column.of_texts("kind", ["a", "a", "b", "a", "b", "", "b"])
+    weight = np.array([1.0, 1.0, 1.0, 1.0, 0.0])
+    own = OwnGraph([f"n{i}" for i in range(7)], EDGES, [], weight, label)
+    prepared = prepare(own)
+    return examine(own, prepared.dataset, prepared.encoding.class_names, prepared.notes)
+
+
+def test_counts(health):
+    assert (health.nodes, health.edges, health.given_edges) == (7, 3, 5)
+    assert (health.duplicates, health.self_loops, health.zero_weights) == (1, 1, 1)
+    assert (health.components, health.largest_component, health.isolated) == (5, 3, 3)
+    assert health.mean_degree == pytest.approx(4 / 7)
+    assert health.classes == {"a": 3, "b": 3}
+    assert health.unlabelled == 1
+    assert sum(health.parts.values()) == 6
+
+
+def test_homophily(health):
+    assert health.judged == 3
+    assert health.beta == pytest.approx((1 + 0.5 + 0) / 6)
+    assert health.beta_histogram == [1, 0, 0, 0, 0, 1, 0, 0, 0, 1]
+    assert health.edge_homophily == pytest.approx(0.5)
+
+
+def test_what_was_changed_is_said(health):
+    said = " ".join(health.changes)
+    for words in ("1 row of the edges repeat", "1 edge of weight 0", "1 self-loop: kept", "3 nodes without an edge"):
+        assert words in said
+
+
+def test_it_goes_through_json(health):
+    assert Health.from_dict(json.loads(json.dumps(health.to_dict()))) == health
+    with pytest.raises(AsgatError, match="fit anew"):
+        Health.from_dict({"advice": []})
+
+
+def test_beta_is_that_of_the_package():
+    dataset = load_dataset("karate")
+    found = examine(as_own_graph(dataset.graph), dataset, ["0", "1"], [])
+    assert found.beta == pytest.approx(beta(dataset.graph, dataset.y))
+    assert sum(found.beta_histogram) == found.judged == 34
+
+
+def settings(dataset, share, degree, largest):
+    return {advice.setting: advice.value for advice in advise(dataset, share, degree, largest)}
+
+
+def test_advice_follows_the_figures():
+    club, blocks = load_dataset("karate"), contextual_sbm()
+    assert settings(club, 0.9, 4.6, 34) == {"k": 12, "order": 10, "form": "dense"}
+    assert settings(blocks, 0.2, 3.0, 760) == {"k": 9, "order": 12, "form": "exact table"}
+    assert settings(blocks, 0.2, 30.0, 760)["k"] == 6
+    assert settings(blocks, None, 3.0, 760)["k"] == 9
+    assert settings(blocks, 0.9, 3.0, 4)["k"] == 3
+    assert settings(blocks, 0.9, 3.0, 1)["k"] == 1
+
+
+def test_advice_can_be_followed():
+    from asgat.nn.registry import make_config
+
+    for share in (0.1, 0.9, None):
+        advised = settings(load_dataset("karate"), share, 3.0, 34)
+        make_config("asgat-plus", k=advised["k"], order=advised["order"])
+
+
+def test_a_graph_without_edges():
+    own = OwnGraph(["a", "b", "c", "d"], np.zeros((2, 0), dtype=np.int64), [], None, Column.of_texts("k", [*"xxyy"]))
+    prepared = prepare(own)
+    found = examine(own, prepared.dataset, ["x", "y"], [])
+    assert (found.edges, found.isolated, found.judged, found.beta) == (0, 4, 0, 0.0)
+    assert np.isnan(found.edge_homophily)
+    assert own.graph.num_entries == Graph.from_edges([[], []], 4).num_entries

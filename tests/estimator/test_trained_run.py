@@ -1,0 +1,82 @@
+"""Run directories read back with the graph they were trained on."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from asgat.data import load_dataset
+from asgat.errors import AsgatError
+from asgat.estimator.graph_file import encode_graph
+from asgat.estimator.trained_run import load_run
+from asgat.nn.registry import make_config
+from asgat.training.run_directory import RunDirectory, load_model, read_metadata
+from asgat.training.runner import run
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A run of two splits of the karate club."""
+    path = tmp_path_factory.mktemp("run")
+    config = make_config("asgat-plus", epochs=3, hidden=4, heads=2, k=3, order=4)
+    return path, run(load_dataset("karate"), "asgat-plus", config, runs=[0, 1], out=path)
+
+
+def test_a_run_on_a_data_set_by_name(trained):
+    path, result = trained
+    found = load_run(path)
+    kept = max(result["rows"], key=lambda row: row["val_score"])
+    split = load_dataset("karate").splits[kept["run"]]
+    assert found.name == "asgat-plus"
+    assert not found.own
+    assert found.ids == list(range(34))
+    assert np.array_equal(np.flatnonzero(found.train_mask), split.train)
+    assert np.array_equal(np.flatnonzero(found.val_mask), split.val)
+    assert np.array_equal(np.flatnonzero(found.test_mask), split.test)
+    right = found.logits().argmax(-1).numpy() == found.y
+    assert right[found.test_mask].mean() == pytest.approx(kept["micro_f1"])
+
+
+def own(trained, path, classes=("left", "right")):
+    """The same run with the graph inside, as `asgat fit` writes it."""
+    source, _ = trained
+    metadata = {**read_metadata(source), "protocol": "own"}
+    RunDirectory(path).write_model(load_model(source)[0].state_dict(), metadata)
+    dataset = load_dataset("karate")
+    (path / "graph.npz").write_bytes(encode_graph(dataset, [f"member {i}" for i in range(34)]))
+    names = {"classes": list(classes), "feature_names": [f"is {i}" for i in range(34)]}
+    (path / "encoder.json").write_text(json.dumps(names))
+    return path
+
+
+def test_a_run_on_a_graph_of_the_users_own(trained, tmp_path):
+    found = load_run(own(trained, tmp_path))
+    assert found.own
+    assert found.ids[3] == "member 3"
+    assert found.number_of("member 3") == 3
+    assert found.class_names == ["left", "right"]
+    assert found.feature_names[2] == "is 2"
+    assert torch.equal(found.logits(), load_run(trained[0]).logits())
+    with pytest.raises(AsgatError, match="no node 'x'"):
+        found.number_of("x")
+
+
+def test_files_that_do_not_belong_together_are_refused(trained, tmp_path):
+    with pytest.raises(AsgatError, match="do not belong together"):
+        load_run(own(trained, tmp_path, classes=("a", "b", "c")))
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"classes": 3, "feature_names": []}', "[" * 100_000])
+def test_a_broken_encoder_is_told(trained, tmp_path, content):
+    (own(trained, tmp_path) / "encoder.json").write_text(content)
+    with pytest.raises(AsgatError, match=r"encoder\.json"):
+        load_run(tmp_path)
+
+
+def test_a_folder_without_a_model_is_told(tmp_path):
+    with pytest.raises(AsgatError, match="no run directory with a model"):
+        load_run(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(b"nonsense")
+    with pytest.raises(AsgatError, match="holds no model of this package"):
+        load_run(tmp_path)

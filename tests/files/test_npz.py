@@ -1,0 +1,108 @@
+import io
+import struct
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pytest
+
+from asgat.errors import AsgatError
+from asgat.files import npz as module
+from asgat.files.npz import read_npz
+
+
+def zipped(method=zipfile.ZIP_DEFLATED, **members):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", method) as archive:
+        for name, content in members.items():
+            archive.writestr(f"{name}.npy", content)
+    return stream.getvalue()
+
+
+def npy(array):
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("dtype", ["?", "u1", "<i8", ">i4", "f4", "f8"])
+def test_arrays_come_back(raw, npz, dtype):
+    array = np.arange(6).reshape(2, 3).astype(dtype)
+    read = read_npz(raw(npz(a=array, b=np.asfortranarray(array), c=array[:0], d=array[0, 0])), ["b", "a", "c", "d"])
+    assert list(read) == ["b", "a", "c", "d"]
+    assert read["a"].dtype == array.dtype
+    for name, value in {"a": array, "b": array, "c": array[:0], "d": array[0, 0]}.items():
+        assert np.array_equal(read[name], value)
+
+
+class Trap:
+    fired = False
+
+    def __reduce__(self):
+        return setattr, (Trap, "fired", True)
+
+
+@pytest.mark.parametrize("array", [np.array([Trap()], dtype=object), np.array(["text"]), np.array([1j])])
+def test_objects_and_text_are_refused(raw, npz, array):
+    with pytest.raises(AsgatError, match=r"some\.file is damaged: a\.npy holds .*not plain numbers"):
+        read_npz(raw(npz(a=array)), ["a"])
+    assert not Trap.fired
+
+
+def test_zip_bomb_is_refused_before_it_is_unpacked(raw, monkeypatch):
+    bomb = zipped(a=npy(np.zeros(2**20)))
+    assert len(bomb) < 2**20 / 50
+    read_npz(raw(bomb), ["a"])
+    monkeypatch.setattr(module, "MAX_UNPACKED_BYTES", 2**20)
+    monkeypatch.setattr(zipfile.ZipFile, "open", lambda *_: pytest.fail("it was unpacked"))
+    with pytest.raises(AsgatError, match="1 members unpack to"):
+        read_npz(raw(bomb), ["a"])
+
+
+def test_a_directory_that_understates_a_size_does_not_unpack_it_all(raw):
+    bomb = bytearray(zipped(a=npy(np.zeros(2**22))))
+    size_field = bomb.rindex(b"PK\x01\x02") + 24
+    bomb[size_field : size_field + 4] = struct.pack("<I", 1000)
+    tracemalloc.start()
+    with pytest.raises(AsgatError):
+        read_npz(raw(bytes(bomb)), ["a"])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**22  # unpacked, it has eight times as many bytes
+
+
+def test_other_limits(raw, monkeypatch):
+    with pytest.raises(AsgatError, match="65 members"):
+        read_npz(raw(zipped(**{f"a{i}": b"" for i in range(65)})), ["a0"])
+    with pytest.raises(AsgatError, match="compressed by method 14"):
+        read_npz(raw(zipped(zipfile.ZIP_LZMA, a=npy(np.zeros(2)))), ["a"])
+    monkeypatch.setattr(module, "MAX_PACKED_BYTES", 10)
+    with pytest.raises(AsgatError, match="at most 10 are allowed"):
+        read_npz(raw(zipped(a=npy(np.zeros(2)))), ["a"])
+
+
+def test_a_header_that_promises_more_than_there_is(raw):
+    header = npy(np.zeros(2)).replace(b"(2,)", b"(9,)")
+    with pytest.raises(AsgatError, match=r"promises shape \(9,\)"):
+        read_npz(raw(zipped(a=header)), ["a"])
+
+
+def test_missing_array(raw, npz):
+    with pytest.raises(AsgatError, match="the array 'b' is not in it"):
+        read_npz(raw(npz(a=np.zeros(1))), ["a", "b"])
+
+
+def test_damage_anywhere_is_our_error(raw, npz):
+    content = npz(a=np.arange(50), b=np.ones(3))
+    rng = np.random.default_rng(0)
+    refused = 0
+    for _ in range(1500):
+        mutant = bytearray(content)
+        for _ in range(rng.integers(1, 4)):
+            mutant[rng.integers(len(mutant))] = rng.integers(256)
+        cut = len(mutant) if rng.random() < 0.8 else rng.integers(len(mutant))
+        try:
+            read_npz(raw(bytes(mutant[:cut])), ["a", "b"])
+        except AsgatError:
+            refused += 1
+    assert refused > 1000

@@ -1,0 +1,404 @@
+"""Estimates against what is really allocated, and refusals that name what would fit."""
+
+import os
+import re
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.strategies import ZOO
+
+from asgat.config import ASGATConfig
+from asgat.data import contextual_sbm
+from asgat.errors import AsgatError
+from asgat.graph import Graph
+from asgat.nn import memory_plan as planner
+from asgat.nn.memory_plan import available_memory, candidates_per_node, check_plan, choose_form, plan
+from asgat.nn.registry import make_operator
+from asgat.spectral import ArmaOperator, ArmaTableOperator, ChebyshevOperator, ExactOperator, TableOperator
+
+GIB = 1 << 30
+MEDIUM = contextual_sbm(num_nodes=600, mean_degree=4.0, num_features=2).graph
+
+
+def hub(leaves: int = 400) -> Graph:
+    return Graph.from_edges([[0] * leaves, list(range(1, leaves + 1))])
+
+
+def made(nodes: int = 60_000, degree: int = 10) -> Graph:
+    rng = np.random.default_rng(0)
+    return Graph.from_edges(rng.integers(0, nodes, (2, nodes * degree // 2)), nodes)
+
+
+@pytest.fixture
+def free(monkeypatch):
+    """A function that says how much memory is free."""
+    return lambda gib: monkeypatch.setattr(planner, "available_memory", lambda device="cpu": round(gib * GIB))
+
+
+def nbytes(operator: Any) -> int:
+    if isinstance(operator, TableOperator):
+        extra = 0 if operator._magnitude is None else operator._magnitude.nbytes
+        return int(operator.table.nbytes + extra)
+    if isinstance(operator, ExactOperator):
+        return int(operator.eigenvectors.nbytes + operator._decomposition[1].nbytes)
+    assert operator._cached is not None
+    return int(sum(part.nbytes for part in operator._cached))
+
+
+# -- estimates ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"form": "dense"},
+        {"form": "dense", "order": 4},
+        {"operator": "exact"},
+        {"form": "table"},
+        {"form": "table", "storage": "float16", "order": 6},
+        {"form": "table", "candidates": 10, "cap": 2},
+        {"form": "table", "candidates": 4, "k": 20},
+        {"form": "table", "builder": "truncated", "candidates": 16},
+        {"form": "table", "builder": "truncated", "order": 4, "storage": "float16"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("graph", [MEDIUM, hub()], ids=["block model", "hub"])
+def test_estimates_are_within_a_factor_of_two_of_what_is_kept(graph, values):
+    config = ASGATConfig(**values)
+    real, estimate = nbytes(make_operator(graph, config)), plan(graph, config)
+    assert real / 2 < estimate.parts["operator"] < 2 * real
+    assert estimate.bytes >= estimate.parts["operator"]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"operator": "exact"}, {"operator": 12 * 500**2, "building": 24 * 500**2, "attention": 36 * 500**2 + 576_000}),
+        ({"operator": "exact", "k": None}, {"attention": (36 + 8 * 36) * 500**2}),
+        (
+            {"form": "dense"},
+            {"operator": 33 * 500**2 + 35_952, "building": 140 * 500**2, "attention": 140 * 500**2 + 16_000 * 68},
+        ),
+        ({"form": "dense", "k": None}, {"building": 140 * 500**2, "attention": (24 + 8 * 36) * 500**2}),
+        (
+            {"operator": "arma", "form": "dense"},
+            {"operator": 35_952, "building": 0, "attention": (3 * 92 + 12) * 500**2 + 16_000 * 60},
+        ),
+        ({"operator": "arma", "form": "dense", "k": None}, {"attention": (3 * 92 + 12 + 8 * 36) * 500**2}),
+        (
+            {"form": "table"},
+            {"operator": 809_928 + 500 * 169 + 53_928, "building": 809_928 + 500 * 65 * 48, "attention": 576_000},
+        ),
+        (
+            {"form": "table", "builder": "truncated"},
+            {"operator": 500 * 6 * 36 + 4_500 + 53_928, "building": 32_000 + (64 << 20), "attention": 576_000},
+        ),
+    ],
+    ids=str,
+)
+def test_estimates_to_the_byte(values, expected, monkeypatch):
+    """A path of 500 nodes: 998 entries, so a matrix is 12 · 1,498 = 17,976 bytes; 8 heads keep 16,000 pairs."""
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    path = Graph.from_edges([list(range(499)), list(range(1, 500))])
+    small: dict[str, Any] = {"heads": 3, "out_heads": 2, "layers": 3, "hidden": 8, "order": 7}
+    small |= {"candidates": 6, "numerator": 5, "k": 4}
+    estimate = plan(path, ASGATConfig(**small | values), sample=False)
+    parts = estimate.parts
+    if values == {"form": "table"}:
+        exact = plan(path, ASGATConfig(**small | values, exact_sums=True), sample=False).parts
+        assert (exact["attention"], exact["features"]) == (16_000 * 60, 2 * parts["features"])
+    assert {key: parts[key] for key in expected} == expected
+    assert parts["features"] == 16 * 8 * 500 * 8 + 3 * 8 * 500 * 8
+    assert estimate.bytes == parts["operator"] + max(parts["building"], parts["attention"] + parts["features"])
+
+
+def test_estimates_of_what_is_too_large_to_keep(monkeypatch):
+    """All orders are made anew for every evaluation, block by block; matrices of denominators are not made at all."""
+    monkeypatch.setattr(planner, "_CACHE", 32 * 500**2 - 1)
+    monkeypatch.setattr(planner, "_BLOCK", 1 << 20)
+    path = Graph.from_edges([list(range(499)), list(range(1, 500))])
+    config = ASGATConfig(form="dense", heads=3, out_heads=2, layers=3, order=7, numerator=5, k=4)
+    parts = plan(path, config).parts
+    assert (parts["operator"], parts["building"]) == (35_952, 0)
+    assert parts["attention"] == (1 << 20) + 16_000 * 68
+    parts = plan(path, config.replace(k=None)).parts
+    assert (parts["building"], parts["attention"]) == (0, (32 + 24 + 8 * 36) * 500**2)
+    assert plan(path, config.replace(operator="arma")).parts["attention"] == (1 << 20) + 16_000 * 60
+    monkeypatch.setattr(planner, "_CACHE", 32 * 500**2)
+    assert plan(path, config).parts["operator"] == 33 * 500**2 + 35_952
+
+
+def test_estimates_of_an_accelerator(monkeypatch):
+    path = Graph.from_edges([list(range(499)), list(range(1, 500))])
+    config = ASGATConfig(form="table", order=7, candidates=6, k=4)
+    entries = plan(path, config, "meta", sample=False).parts["building"] - 8 * 8 * 500**2
+    assert entries == 809_928
+    monkeypatch.setattr(planner, "_DEVICE_BLOCK", 1000)
+    assert plan(path, config, "meta", sample=False).parts["building"] == entries + 1000
+
+
+@pytest.mark.parametrize("k", [5, None])
+def test_estimates_of_conjugate_gradients_hold_what_a_layer_works_with(k):
+    """The terms of all rows at once, or of one block, and the matrices of the denominators."""
+    config = ASGATConfig(operator="arma", form="dense", heads=3, k=k)
+    estimate = plan(MEDIUM, config)
+    operator = make_operator(MEDIUM, config)
+    assert isinstance(operator, ArmaOperator)
+    rows = next(operator._blocks(3)).stop if k else MEDIUM.num_nodes
+    terms = 4 * 19 * 3 * rows * MEDIUM.num_nodes
+    matrices = 4 * 3 * MEDIUM.num_nodes**2
+    assert terms + matrices < estimate.parts["attention"] < 3 * (terms + matrices)
+    assert plan(MEDIUM, config.replace(numerator=40)).bytes > 1.3 * estimate.bytes
+
+
+def test_without_a_sample_the_estimate_is_no_smaller():
+    config = ASGATConfig(form="table", candidates=8)
+    real = nbytes(make_operator(MEDIUM, config))
+    assert plan(MEDIUM, config, sample=False).parts["operator"] >= max(real, plan(MEDIUM, config).parts["operator"])
+
+
+@pytest.mark.parametrize(("candidates", "cap", "order"), [(3, 0, 4), (16, 256, 6), (1000, 1000, 3)])
+def test_candidates_per_node(candidates, cap, order):
+    real = TableOperator(MEDIUM, order, candidates=candidates, cap=cap).table.candidates_per_node
+    assert candidates_per_node(MEDIUM, order, candidates, cap) == pytest.approx(real, rel=0.3)
+    assert candidates_per_node(MEDIUM, order, candidates, cap, sample=False) >= real
+    assert candidates_per_node(ZOO["no nodes"], order, candidates, cap) == 0.0
+
+
+def test_candidates_are_counted_where_that_costs_little(monkeypatch):
+    graph = contextual_sbm(num_nodes=32, mean_degree=4.0, num_features=2).graph
+    real = TableOperator(graph, 4, candidates=3, cap=2).table.candidates_per_node
+    monkeypatch.setattr(planner, "_SAMPLE_WORK", (graph.num_entries + 32) * 4 * 32)
+    assert candidates_per_node(graph, 4, 3, 2) == real, "all of its rows were built"
+    monkeypatch.setattr(planner, "_SAMPLE_WORK", (graph.num_entries + 32) * 4 * 32 - 1)
+    degree = np.diff(graph.adjacency.indptr)
+    assert candidates_per_node(graph, 4, 3, 2) == 1 + np.minimum(degree, 2).mean() + 12
+    assert candidates_per_node(graph, 4, 9, 2) == 32.0
+
+
+def test_forms_are_those_that_are_built():
+    small, config = ZOO["generic"], ASGATConfig()
+    cases: list[tuple[Graph, dict[str, Any], str, type]] = [
+        (small, {}, "dense", ChebyshevOperator),
+        (small, {"operator": "exact"}, "exact", ExactOperator),
+        (small, {"form": "table"}, "exact table", TableOperator),
+        (MEDIUM, {}, "exact table", TableOperator),
+        (MEDIUM, {"k": None}, "dense", ChebyshevOperator),
+        (MEDIUM, {"include_unreachable": True}, "dense", ChebyshevOperator),
+        (MEDIUM, {"form": "dense"}, "dense", ChebyshevOperator),
+        (MEDIUM, {"builder": "truncated"}, "truncated table", TableOperator),
+        (small, {"operator": "arma"}, "dense", ArmaOperator),
+        (MEDIUM, {"operator": "arma"}, "exact table", ArmaTableOperator),
+        (MEDIUM, {"operator": "arma", "form": "dense"}, "dense", ArmaOperator),
+        (MEDIUM, {"operator": "arma", "builder": "truncated"}, "truncated table", ArmaTableOperator),
+    ]
+    for graph, changes, form, kind in cases:
+        changed = config.replace(**changes)
+        assert choose_form(graph, changed) == plan(graph, changed).form == form
+        operator = make_operator(graph, changed)
+        assert type(operator) is kind
+        if isinstance(operator, TableOperator):
+            assert operator.table.exact == (form == "exact table")
+
+
+def test_large_graphs_are_truncated_unless_told_otherwise(monkeypatch):
+    monkeypatch.setattr(planner, "EXACT_WORK", MEDIUM.num_nodes * MEDIUM.num_entries * 15)
+    assert choose_form(MEDIUM, ASGATConfig(order=15)) == "exact table"
+    assert choose_form(MEDIUM, ASGATConfig(order=16)) == "truncated table"
+    assert choose_form(MEDIUM, ASGATConfig(order=16, builder="exact")) == "exact table"
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"operator": "exact", "form": "table"}, "The exact form scores all pairs"),
+        ({"form": "table", "k": None}, "k = none and include_unreachable need every pair"),
+        ({"form": "table", "include_unreachable": True}, "which no table holds; set form=dense"),
+        (
+            {"form": "table", "builder": "truncated", "tolerance": 0.1},
+            "A tolerance needs a table that is built exactly",
+        ),
+        ({"operator": "arma", "tolerance": 0.1}, "leaves what the expansion of arma loses as it is"),
+    ],
+)
+def test_settings_that_contradict(values, sentence):
+    with pytest.raises(AsgatError, match=sentence):
+        make_operator(MEDIUM, ASGATConfig(**values))
+
+
+@pytest.mark.parametrize("key", ["heads", "k", "hidden", "layers", "order", "candidates"])
+def test_more_of_anything_takes_more(key):
+    config = ASGATConfig(form="table", heads=4, k=5, hidden=16, layers=3, order=6, candidates=8)
+    more = config.replace(**{key: 2 * getattr(config, key)})
+    before, after = (sum(plan(MEDIUM, c).parts.values()) for c in (config, more))
+    assert after > 1.05 * before
+
+
+def test_the_step_is_counted_for_every_layer_and_head():
+    config = ASGATConfig(form="table", heads=4, out_heads=3, k=5, hidden=16, layers=3)
+    parts = plan(MEDIUM, config).parts
+    pairs = (4 + 4 + 3) * 600 * 5
+    assert 20 * pairs <= parts["attention"] <= 50 * pairs
+    assert parts["features"] >= 4 * 11 * 600 * 16 * 3
+    everything = plan(MEDIUM, config.replace(form="dense", k=None)).parts
+    assert everything["attention"] >= 11 * 600 * 600 * 20
+
+
+def test_planning_is_quick_on_large_graphs():
+    graph = made()
+    for builder in ("exact", "truncated"):
+        started = time.perf_counter()
+        estimate = plan(graph, ASGATConfig(form="table", builder=builder, order=8))
+        assert time.perf_counter() - started < 5.0  # a tenth of a second, on a machine with nothing else to do
+        assert estimate.bytes > GIB / 8
+
+
+# -- refusals ----------------------------------------------------------------------------------------------
+
+
+def test_what_does_not_fit_is_refused_with_settings_that_do(free):
+    graph = contextual_sbm(num_nodes=3000, mean_degree=4.0, num_features=2).graph
+    config = ASGATConfig(form="dense", k=None)
+    assert plan(graph, config).bytes > 2 * GIB
+    free(1.0)
+    with pytest.raises(AsgatError) as caught:
+        make_operator(graph, config)
+    sentence = str(caught.value)
+    assert re.match(
+        r"The dense form needs about [\d.]+ GiB, more than the 1\.0 GiB that are free; these fit: ", sentence
+    )
+    offers = re.findall(r"(form=table with k=10[^();]*) \(([\d.]+) GiB\)", sentence)
+    assert 1 <= len(offers) <= 3
+    for words, size in offers:
+        changes = {key: config.parse(key, text) for key, text in re.findall(r"(\w+)=(\w+)", words)}
+        estimate = check_plan(graph, config.replace(**changes))
+        assert estimate.bytes <= GIB
+        assert f"{estimate.bytes / GIB:.1f}" == size or estimate.form == "exact table"  # checked without a sample
+
+
+@pytest.mark.parametrize(
+    ("values", "offered"),
+    [
+        ({"builder": "exact"}, {"storage=float16", "candidates=16", "order=8", "builder=truncated"}),
+        ({"builder": "truncated", "candidates": 64}, {"storage=float16", "candidates=32", "order=8"}),
+        ({"builder": "exact", "tolerance": 0.1}, {"storage=float16", "candidates=16", "order=8"}),
+        ({"builder": "truncated", "storage": "float16"}, {"candidates=16", "order=8"}),
+        (
+            {"builder": "truncated", "storage": "float16", "candidates": 10, "order": 20, "sampling_points": 30},
+            {"order=8", "sampling_points=none"},
+        ),
+    ],
+)
+def test_tables_are_offered_smaller_tables(free, values, offered):
+    config, graph = ASGATConfig(form="table", heads=1, hidden=1, layers=1, **values), MEDIUM
+    needed = plan(graph, config).bytes
+    free(0.999 * needed / GIB)
+    with pytest.raises(AsgatError, match="these fit") as caught:
+        check_plan(graph, config)
+    words = set(re.findall(r"\w+=\w+", str(caught.value).split("these fit")[1]))
+    assert words
+    assert words <= offered
+    free(1.001 * plan(graph, config, sample=False).bytes / GIB)
+    assert check_plan(graph, config).form.endswith("table")
+
+
+def test_the_gentlest_changes_come_first():
+    assert list(planner._alternatives(ASGATConfig(order=15, candidates=32, k=None), "exact")) == [
+        (start := {"form": "table", "operator": "chebyshev", "k": 10}),
+        {**start, "storage": "float16"},
+        {**start, "candidates": 16},
+        {**start, "storage": "float16", "candidates": 16},
+        {**start, "order": 8},
+        {**start, "storage": "float16", "candidates": 16, "order": 8},
+        {**start, "builder": "truncated"},
+        {**start, "storage": "float16", "candidates": 16, "order": 8, "builder": "truncated"},
+    ]
+
+
+def test_no_more_than_three_are_offered(free):
+    config = ASGATConfig(form="dense", k=None)
+    needed = plan(MEDIUM, config).bytes
+    free(0.9 * needed / GIB)
+    with pytest.raises(AsgatError, match="these fit") as caught:
+        check_plan(MEDIUM, config)
+    assert str(caught.value).count("form=table") == 3
+
+
+def test_the_sample_decides_where_the_largest_number_of_candidates_would_not_fit(free):
+    config = ASGATConfig(form="table", heads=1, hidden=1, layers=1, candidates=8)
+    likely, largest = plan(MEDIUM, config).bytes, plan(MEDIUM, config, sample=False).bytes
+    assert largest > 1.2 * likely
+    free((likely + largest) / 2 / GIB)
+    assert check_plan(MEDIUM, config).bytes == likely
+
+
+def test_the_exact_form_is_offered_another_operator(free):
+    free(0.25)
+    graph = contextual_sbm(num_nodes=3000, mean_degree=4.0, num_features=2).graph
+    with pytest.raises(AsgatError, match=r"The exact form needs about 0\.3 GiB.*form=table with operator=chebyshev"):
+        check_plan(graph, ASGATConfig(operator="exact", heads=1, hidden=2))
+
+
+def test_where_nothing_fits_nothing_is_offered(free):
+    free(0.0)
+    with pytest.raises(AsgatError, match=r"more than the 0\.0 GiB that are free; no other settings fit"):
+        make_operator(MEDIUM, ASGATConfig())
+
+
+@pytest.mark.parametrize(
+    "values", [{}, {"form": "table"}, {"form": "dense"}, {"k": None}, {"operator": "exact"}], ids=str
+)
+def test_small_graphs_are_never_refused(free, values):
+    free(0.25)
+    for graph in ZOO.values():
+        assert check_plan(graph, ASGATConfig(**values)).bytes < GIB // 4
+
+
+# -- what is free ------------------------------------------------------------------------------------------
+
+
+def write(folder, **files):
+    for name, text in files.items():
+        (folder / name.replace("_", ".")).write_text(text)
+
+
+@pytest.fixture
+def machine(monkeypatch, tmp_path):
+    """A machine with 8 GiB to be had and no control group."""
+    write(tmp_path, meminfo="MemTotal:       16777216 kB\nMemFree:  1 kB\nMemAvailable:    8388608 kB\n")
+    monkeypatch.setattr(planner, "_MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(planner, "_CGROUP", tmp_path)
+    return tmp_path
+
+
+def test_free_memory_is_what_the_machine_says(machine):
+    assert available_memory() == 8 * GIB
+
+
+@pytest.mark.parametrize(
+    ("limit", "current", "file", "expected"),
+    [("max", 0, 0, 8), (6 * GIB, GIB, 0, 5), (6 * GIB, 3 * GIB, GIB, 4), (100 * GIB, 0, 0, 8), (GIB, 2 * GIB, 0, 0)],
+)
+def test_a_control_group_may_leave_less(machine, limit, current, file, expected):
+    write(machine, memory_max=f"{limit}\n", memory_current=f"{current}\n", memory_stat=f"anon 5\nfile {file}\n")
+    assert available_memory() == expected * GIB
+
+
+def test_a_machine_that_says_nothing_is_asked_otherwise(machine, monkeypatch):
+    write(machine, meminfo="MemTotal: 5 kB\n")
+    monkeypatch.setattr(os, "sysconf", {"SC_AVPHYS_PAGES": 1000, "SC_PAGE_SIZE": 4096}.__getitem__)
+    assert available_memory() == 4096 * 1000
+    (machine / "meminfo").unlink()
+    assert available_memory() == 4096 * 1000
+    monkeypatch.setattr(os, "sysconf_names", {})
+    assert available_memory() is None
+    assert check_plan(MEDIUM, ASGATConfig(form="dense", k=None)).form == "dense", "what is not known is no reason"
+
+
+def test_an_accelerator_has_its_own(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (7 * GIB, 9 * GIB))
+    assert available_memory("cuda:0") == 7 * GIB

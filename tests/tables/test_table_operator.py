@@ -1,0 +1,463 @@
+"""The table operator: the dense truth where the table is complete, certified where it is not."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests import dense
+from tests.spectral.conformance import DOUBLE, FILTERS, OperatorConformance, assert_near
+from tests.strategies import ZOO, generic_graph, graphs
+
+from asgat.data import load_dataset
+from asgat.errors import AsgatError
+from asgat.filters import HeatFilter, MLPFilter
+from asgat.graph import Graph
+from asgat.kernels import select_top
+from asgat.nn.attention import attend
+from asgat.spectral import ChebyshevOperator, TableOperator
+from asgat.spectral.certificate import SampledCertificate, certify_rows
+from asgat.tables.exact_builder import exact_rows
+
+EVERYTHING = 128  # more candidates than any graph here has nodes
+
+
+def ring_with_chords(nodes: int = 60, seed: int = 0) -> Graph:
+    """Connected and large enough for rows to leave most of it out."""
+    rng = np.random.default_rng(seed)
+    ring = np.arange(nodes)
+    ends = np.concatenate([np.stack([ring, np.roll(ring, -1)]), rng.integers(0, nodes, (2, nodes))], axis=1)
+    return Graph.from_edges(ends, nodes, rng.uniform(0.2, 2.0, ends.shape[1]))
+
+
+LARGE = ring_with_chords()
+
+
+class CompleteTable(OperatorConformance):
+    """With as many candidates as nodes a table is the dense form."""
+
+    order = 4
+    lambda_max: Any = "bound"
+
+    def make(self, graph, **where):
+        return TableOperator(
+            graph,
+            self.order,
+            lambda_max=self.lambda_max,
+            candidates=EVERYTHING,
+            cap=EVERYTHING,
+            storage=DOUBLE,
+            **where,
+        )
+
+    def dense_truth(self, graph, filter):
+        lambda_max = 2.0 if self.lambda_max == "bound" else graph.lambda_max
+        hops = dense.hops(graph)
+        return dense.interpolant_scores(graph, filter, self.order, None, lambda_max), (hops >= 0) & (hops <= self.order)
+
+    def check_top(self, graph, filter, k, include):
+        if include:
+            with pytest.raises(AsgatError, match="include_unreachable needs every pair, which no table holds"):
+                self.double(graph).top(filter, k, include)
+        else:
+            super().check_top(graph, filter, k, include)
+
+    @pytest.mark.parametrize("dtype", [torch.float32, DOUBLE])
+    def test_nodes_out_of_reach_tie_and_the_lower_index_wins(self, dtype):
+        """They are never candidates; a row they would have filled ends early."""
+        graph = Graph.from_edges([[3, 6], [6, 8]], 9)
+        index, score = self.make(graph, dtype=dtype).top(HeatFilter(1).to(dtype), 4)
+        assert index[0, 4, 0] == 4
+        assert score[0, 4].isfinite().tolist() == [True, False, False, False]
+        assert score.dtype == dtype
+
+    @pytest.mark.parametrize("graph", ZOO.values(), ids=ZOO.keys())
+    def test_scores_by_rows_are_those_of_all_at_once(self, graph):
+        """Padded to the longest of the rows that were asked for."""
+        operator, filter = self.double(graph), dense.filters()["mlp"]
+        for include in (False, True):
+            index, score = operator.scores(filter, include_unreachable=include)
+            for rows in (slice(0, 1), slice(1, 4), slice(2, 2), slice(3, None), slice(None)):
+                some_index, some_score = operator.scores(filter, rows, include)
+                width = some_index.size(1)
+                filler = 0.0 if include else -torch.inf
+                assert torch.equal(some_index, index[rows, :width])
+                assert_near(some_score, score[:, rows, :width], 1e-12)
+                assert (score[:, rows, width:] == filler).all()
+
+    def test_repr(self):
+        assert repr(self.make(ZOO["one edge"])) == (
+            f"TableOperator(CandidateTable(exact, num_nodes=2, order={self.order}, candidates_per_node=2.0, "
+            "dtype=float64))"
+        )
+
+
+class TestCompleteTable(CompleteTable): ...
+
+
+class TestCompleteTableToLanczos(CompleteTable):
+    order = 3
+    lambda_max = "lanczos"
+
+
+# -- against all pairs -------------------------------------------------------------------------------------
+
+
+def ranked(score: torch.Tensor) -> torch.Tensor:
+    return score.sort(dim=-1, descending=True).values
+
+
+def check_against_all_pairs(graph, operator, filter, k):
+    """Rank by rank the scores of all pairs, up to what the certificate of a row admits."""
+    everything = ChebyshevOperator(graph, operator.order, dtype=DOUBLE)
+    _, best = everything.top(filter, k)
+    index, score = operator.top(filter, k)
+    certificate = operator.certify(filter, index, score)
+    score = ranked(score)[..., : best.size(-1)]
+    assert torch.equal(torch.isneginf(score), torch.isneginf(best))
+    loss = (best - score).masked_fill(torch.isneginf(best), 0.0)
+    assert (loss.abs().amax(dim=-1) <= certificate.bound + 1e-12).all()
+    assert (loss[certificate.exact].abs() <= certificate.bound[certificate.exact].unsqueeze(-1) + 1e-12).all()
+    return certificate, loss
+
+
+@given(graphs(max_nodes=12), st.integers(1, 5), st.sampled_from(FILTERS), st.integers(1, 6))
+@settings(max_examples=40)
+def test_top_of_a_complete_table_is_that_of_all_pairs_by_rank(graph, order, name, k):
+    filter = dense.filters()[name]
+    operator = TableOperator(graph, order, dtype=DOUBLE, candidates=EVERYTHING, cap=EVERYTHING, storage=DOUBLE)
+    certificate, loss = check_against_all_pairs(graph, operator, filter, k)
+    assert certificate.share == 1.0
+    assert loss.abs().max() < 1e-12
+
+
+@given(st.integers(0, 1000), st.integers(1, 4), st.integers(0, 6), st.sampled_from(FILTERS))
+@settings(max_examples=30)
+def test_top_of_a_short_table_is_within_its_certificate(seed, k, cap, name):
+    graph = ring_with_chords(40, seed)
+    operator = TableOperator(graph, 6, dtype=DOUBLE, candidates=k, cap=cap, storage=DOUBLE)
+    assert not operator.table.complete.all()
+    check_against_all_pairs(graph, operator, dense.filters()[name], k)
+
+
+def test_more_candidates_are_nearer_to_all_pairs():
+    filter, bounds, losses = dense.filters()["mlp"], [], []
+    for candidates in (3, 6, 12, 60):
+        operator = TableOperator(LARGE, 8, dtype=DOUBLE, candidates=candidates, cap=0, storage=DOUBLE)
+        certificate, loss = check_against_all_pairs(LARGE, operator, filter, 3)
+        bounds.append(certificate.mean_bound)
+        losses.append(float(loss.detach().max()))
+    assert bounds == sorted(bounds, reverse=True)
+    assert losses[0] > 1e-4
+    assert losses[-1] < 1e-12
+
+
+@pytest.mark.parametrize("storage", [DOUBLE, torch.float32, torch.float16])
+def test_storage_rounds_values_and_nothing_else(storage):
+    filter = dense.filters()["mlp"].float()
+    operator = TableOperator(LARGE, 6, candidates=8, storage=storage)
+    exact = TableOperator(LARGE, 6, candidates=8, storage=DOUBLE, dtype=DOUBLE)
+    assert operator.table.value.dtype == storage
+    assert torch.equal(operator.table.index, exact.table.index)
+    assert torch.equal(operator.table.value, exact.table.value.to(storage))
+    index, score = operator.top(filter, 4)
+    assert score.dtype == torch.float32
+    difference = (score - exact.top(filter.double(), 4)[1]).abs().max()
+    assert difference < (2e-3 if storage == torch.float16 else 2e-6)
+    assert (difference > 1e-5) == (storage == torch.float16)
+    bound = operator.certify(filter.float(), index, score).bound
+    assert (bound.min() > 1e-4) == (storage == torch.float16), "the rounding of half precision is in the certificate"
+
+
+@pytest.mark.parametrize("name", FILTERS)
+@pytest.mark.parametrize("candidates", [3, 60])
+def test_gradients_of_top_are_those_of_finite_differences(candidates, name):
+    filter = dense.filters()[name]
+    operator = TableOperator(LARGE, 5, dtype=DOUBLE, candidates=candidates, cap=2, storage=DOUBLE)
+    weight = torch.randn(2, 60, 3, dtype=DOUBLE, generator=torch.Generator().manual_seed(0))
+
+    class Value(torch.nn.Module):
+        """A function of the filter, whose parameters gradcheck moves."""
+
+        def __init__(self):
+            super().__init__()
+            self.filter = filter
+
+        def forward(self):
+            return (operator.top(self.filter, 3)[1] * weight).sum()
+
+    module = Value()
+    names = [key for key, _ in module.named_parameters()]
+
+    def value(*values):
+        return torch.func.functional_call(module, dict(zip(names, values, strict=True)), ())
+
+    inputs = tuple(p.detach().clone().requires_grad_() for p in filter.parameters())
+    assert torch.autograd.gradcheck(value, inputs, atol=1e-6)
+
+
+# -- precision, place, rows --------------------------------------------------------------------------------
+
+
+def test_to_another_precision_keeps_the_table():
+    filter = dense.filters()["mlp"]
+    single = TableOperator(LARGE, 5, candidates=5, cap=3)
+    double = single.to(dtype=DOUBLE)
+    assert single.to(dtype=torch.float32) is single
+    assert torch.equal(double.table.value, single.table.value)
+    score = double.top(filter, 3)[1]
+    assert score.dtype == DOUBLE
+    assert_near(single.top(filter.float(), 3)[1].double(), score, 1e-5)
+    certificate = double.certify(filter.double(), *double.top(filter, 3))
+    assert_near(certificate.bound, single.certify(filter.float(), *single.top(filter, 3)).bound.double(), 1e-5)
+
+
+@given(st.sets(st.integers(0, 59), max_size=8))
+@settings(max_examples=15)
+def test_widened_rows_hold_more_and_the_others_what_they_held(chosen):
+    operator = TableOperator(LARGE, 6, candidates=3, cap=2)
+    rows = torch.tensor(sorted(chosen), dtype=torch.int64)
+    wider, expected = operator.widened(rows), TableOperator(LARGE, 6, candidates=12, cap=8).table
+    assert (operator.candidates, operator.cap) == (3, 2), "the old one stays as it is"
+    for v in range(60):
+        source = expected if v in chosen else operator.table
+        actual, wanted = (slice(int(t.indptr[v]), int(t.indptr[v + 1])) for t in (wider.table, source))
+        assert torch.equal(wider.table.index[actual], source.index[wanted])
+        assert torch.equal(wider.table.value[actual], source.value[wanted])
+        assert torch.equal(wider.table.above[v], source.above[v])
+        assert wider.table.complete[v] == source.complete[v]
+    filter = HeatFilter(1, scale=2.0)
+    before, after = (op.certify(filter, *op.top(filter, 3)).bound[0] for op in (operator, wider))
+    assert (after[rows] <= before[rows] + 1e-9).all()
+    others = torch.ones(60, dtype=torch.bool).index_fill(0, rows, False)
+    assert torch.equal(after[others], before[others])
+
+
+def test_widening_again_and_again_ends_in_a_complete_table():
+    operator, rounds = TableOperator(LARGE, 5, dtype=DOUBLE, candidates=3, cap=0), 0
+    while not operator.table.complete.all():
+        operator = operator.widened((~operator.table.complete).nonzero().squeeze(1))
+        rounds += 1
+        assert rounds < 5
+    assert rounds > 1
+    certificate, loss = check_against_all_pairs(LARGE, operator, dense.filters()["mlp"], 3)
+    assert certificate.share == 1.0
+    assert loss.abs().max() < 1e-5
+
+
+# -- truncated tables --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("graph", [*ZOO.values(), LARGE], ids=[*ZOO.keys(), "large"])
+def test_a_truncated_table_is_certified_by_true_errors_of_a_sample(graph):
+    filter = dense.filters()["mlp"].float()
+    operator = TableOperator(graph, 4, candidates=6, builder="truncated")
+    index, score = operator.top(filter, 3)
+    certificate = operator.certify(filter, index, score)
+    assert isinstance(certificate, SampledCertificate)
+    assert certificate.bound.shape == (2, graph.num_nodes), "of so few nodes the sample takes all"
+    if graph.num_nodes:
+        truth = torch.from_numpy(exact_rows(operator._shifted, 4, np.arange(graph.num_nodes)))
+        assert_near(certificate.bound, certify_rows(operator.coefficients(filter), truth, index, score))
+    assert certificate.coverage == 1.0
+    assert torch.equal(certificate.exact, certificate.bound <= 1e-6)
+    with pytest.raises(AsgatError, match="Only an exact table can be widened"):
+        operator.widened(torch.tensor([0]))
+
+
+def test_the_sample_is_as_large_as_asked_and_the_same_every_time():
+    filter = dense.filters()["mlp"].float()
+    operator = TableOperator(LARGE, 6, candidates=4, builder="truncated")
+    top = operator.top(filter, 3)
+    every, some, again = (operator.certify(filter, *top, sample=n) for n in (60, 16, 16))
+    assert some.bound.shape == (2, 16)
+    assert torch.equal(some.bound, again.bound)
+    assert {float(e) for e in some.bound[0]} <= {float(e) for e in every.bound[0]}
+    assert isinstance(some, SampledCertificate)
+    assert 0 < some.coverage < 1
+    assert every.max_bound > 1e-3, "with four candidates there are errors to be found"
+
+
+def test_a_truncated_table_of_whole_neighbourhoods_is_that_of_all_pairs():
+    filter = dense.filters()["mlp"]
+    operator = TableOperator(
+        generic_graph(4, 20), 4, dtype=DOUBLE, candidates=EVERYTHING, builder="truncated", storage=DOUBLE
+    )
+    _, best = ChebyshevOperator(generic_graph(4, 20), 4, dtype=DOUBLE).top(filter, 5)
+    index, score = operator.top(filter, 5)
+    assert_near(ranked(score), best)
+    assert operator.certify(filter, index, score).share == 1.0
+
+
+# -- the rest ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("builder", ["exact", "truncated"])
+@pytest.mark.parametrize("name", ["no nodes", "one node", "one loop", "one edge", "no edges"])
+def test_the_smallest_graphs(name, builder):
+    graph, filter = ZOO[name], MLPFilter(2)
+    operator = TableOperator(graph, 3, candidates=4, builder=builder)
+    attention = attend(operator, filter, 4, certified=True)
+    assert attention.index.shape == (2, graph.num_nodes, 4)
+    reached = 2 if name == "one edge" else 1
+    assert ((attention.weight > 0).sum(dim=-1) == reached).all()
+    assert attention.certificate is not None
+    assert attention.certificate.share == 1.0
+    assert attention.certificate.max_bound < 1e-5
+    assert operator.dense(filter).shape == (2, graph.num_nodes, graph.num_nodes)
+
+
+def test_apply_is_that_of_all_pairs_whatever_the_candidates():
+    filter, signal = dense.filters()["mlp"], torch.randn(60, 2, dtype=DOUBLE)
+    short = TableOperator(LARGE, 5, dtype=DOUBLE, candidates=1, cap=0)
+    assert_near(short.apply(filter, signal), ChebyshevOperator(LARGE, 5, dtype=DOUBLE).apply(filter, signal))
+
+
+def test_dense_holds_the_candidates_and_zeros():
+    filter = dense.filters()["mlp"]
+    operator = TableOperator(LARGE, 5, dtype=DOUBLE, candidates=3, cap=0, storage=DOUBLE)
+    full, truth = operator.dense(filter), ChebyshevOperator(LARGE, 5, dtype=DOUBLE).dense(filter)
+    held = torch.zeros(60, 60, dtype=torch.bool)
+    held[torch.arange(60).repeat_interleave(operator.table.indptr.diff()), operator.table.index.long()] = True
+    assert_near(full[:, held], truth[:, held])
+    assert (full[:, ~held] == 0).all()
+    assert not held.all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"builder": "fast"}, "builder must be exact or truncated, not 'fast'"),
+        ({"candidates": 0}, "candidates must be at least 1, but is 0"),
+        ({"cap": -1}, "cap must not be negative, but is -1"),
+        ({"storage": torch.int8}, "stored in float32, float64 or float16, not in torch.int8"),
+        ({"order": 0}, "order must be at least 1, but is 0"),
+    ],
+)
+def test_bad_arguments(arguments, sentence):
+    with pytest.raises(AsgatError, match=sentence):
+        TableOperator(ZOO["path"], **arguments)
+
+
+def test_more_than_the_candidates_cannot_be_kept():
+    operator = TableOperator(ZOO["path"], 3, candidates=4)
+    with pytest.raises(AsgatError, match="k = 5 needs at least as many candidates, but there are 4"):
+        operator.top(HeatFilter(1), 5)
+    assert operator.top(HeatFilter(1), 4)[0].shape == (1, 6, 4)
+
+
+def test_progress_is_told():
+    seen = []
+    TableOperator(LARGE, 3, candidates=2, progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (60, 60)
+
+
+def test_what_was_selected_is_remembered_until_the_filter_changes(monkeypatch):
+    from asgat.tables import table_operator as module
+
+    calls: list[int] = []
+
+    def counted(*arguments: Any) -> Any:
+        calls.append(1)
+        return select_top(*arguments)
+
+    monkeypatch.setattr(module, "select_top", counted)
+    graph = load_dataset("karate").graph
+    operator = TableOperator(graph, order=4, candidates=8)
+    filter = MLPFilter(2)
+    with torch.no_grad():
+        first = operator.top(filter, 3)
+    index, score = operator.top(filter, 3)
+    assert len(calls) == 1
+    assert torch.equal(index, first[0])
+    assert torch.equal(score, first[1])
+    fresh = TableOperator(graph, order=4, candidates=8)
+    grads = [torch.autograd.grad(op.top(filter, 3)[1].sum(), list(filter.parameters())) for op in (operator, fresh)]
+    for found, expected in zip(*grads, strict=True):
+        torch.testing.assert_close(found, expected)
+    with torch.no_grad():
+        next(filter.parameters()).data.add_(1.0)
+    assert not torch.equal(operator.top(filter, 3)[1], score), "a change by any means is seen"
+    operator.top(filter, 2)
+    assert len(calls) == 4, "the fresh operator's, the changed filter's, and another k's"
+
+
+def test_true_rows_are_computed_few_at_a_time(monkeypatch):
+    """As many as fit 256 MiB of double precision, but at least 16."""
+    graph, asked = ring_with_chords(60), []
+
+    def counted(shifted, order, rows):
+        asked.append(len(rows))
+        return exact_rows(shifted, order, rows)
+
+    monkeypatch.setattr("asgat.tables.table_operator.exact_rows", counted)
+    operator = TableOperator(graph, 4, candidates=4, builder="truncated")
+    index, score = operator.top(MLPFilter(1), 3)
+    operator.certify(MLPFilter(1), index, score, sample=50)
+    assert asked == [50]
+    asked.clear()
+    operator.num_nodes, shown = 10**8, graph.num_nodes
+    monkeypatch.setattr(torch, "randperm", lambda n, generator: torch.arange(shown))
+    operator.certify(MLPFilter(1), index, score, sample=50)
+    assert asked == [16, 16, 16, 2]
+    asked.clear()
+    operator.num_nodes = (1 << 28) // (8 * 5 * 20)
+    operator.certify(MLPFilter(1), index, score, sample=50)
+    assert asked == [20, 20, 10]
+
+
+def test_rows_are_exact_up_to_a_millionth(monkeypatch):
+    monkeypatch.setattr(
+        "asgat.tables.table_operator.certify_rows", lambda *parts: torch.tensor([[0.0, 0.9e-6, 1.1e-6]])
+    )
+    operator = TableOperator(ZOO["path"], 4, candidates=4, builder="truncated")
+    index, score = operator.top(MLPFilter(1), 3)
+    assert operator.certify(MLPFilter(1), index, score).exact.tolist() == [[True, True, False]]
+
+
+@given(graphs(min_nodes=2), st.integers(1, 4), st.integers(0, 99))
+def test_exact_sums_select_the_same_and_round_gradients_once(graph, k, seed):
+    torch.manual_seed(seed)
+    filter = MLPFilter(2, hidden=(4,), exact_bias=True)
+    operator = TableOperator(graph, order=4, candidates=6)
+    operator.exact_sums = True
+    truth = TableOperator(graph, order=4, candidates=6)
+    with torch.no_grad():  # the same coefficients as above, in the precision they are selected by
+        position, score = select_top(truth.table.value, truth._rows, operator.coefficients(filter), k)
+    for _ in range(2):  # selected, and then remembered
+        index, found = operator.top(filter, k)
+        assert torch.equal(index, truth._nodes(position))
+        assert torch.equal(found, score.double())
+    value = truth.table.value[position.clamp_min(0)].double() * (position >= 0).unsqueeze(-1)
+    gradient = torch.randn(found.shape, dtype=torch.float64)
+    coefficients = operator.coefficients(filter)
+    expected = torch.einsum("hnk,hnkp->hp", gradient, value).float()
+    weights = list(filter.parameters())
+    ours = torch.autograd.grad(found, weights, gradient)
+    theirs = torch.autograd.grad(coefficients, weights, expected)
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-9)
+
+
+def test_exact_sums_do_not_show_the_number_of_threads():
+    operator = TableOperator(LARGE, order=15, candidates=8)
+    torch.manual_seed(0)
+    filter = MLPFilter(8)
+    before = torch.get_num_threads()
+
+    def by_threads() -> list[torch.Tensor]:
+        found = []
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            found.append(operator.coefficients(filter).detach())
+        torch.set_num_threads(before)
+        return found
+
+    operator.exact_sums = True
+    one, *others = by_threads()
+    assert all(torch.equal(one, other) for other in others)
+    assert one.dtype == torch.float32
+    operator.exact_sums = False
+    torch.testing.assert_close(one, by_threads()[0])
