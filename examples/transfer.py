@@ -10,7 +10,7 @@ import numpy as np
 from asgat.data import contextual_sbm
 from asgat.estimator.classifier import ASGATClassifier
 from asgat.graph import Graph
-from asgat.tabular.user_graph import as_own_graph
+from asgat.tabular.user_graph import as_user_graph
 
 
 def main(nodes: int = 900, epochs: int = 150) -> tuple[float, float]:
@@ -18,7 +18,7 @@ def main(nodes: int = 900, epochs: int = 150) -> tuple[float, float]:
     whole = contextual_sbm(nodes, signal=0.3, num_features=16)
     small, large = np.split(np.random.default_rng(0).permutation(nodes), [nodes // 3])
     graphs = [
-        as_own_graph(Graph.from_scipy(whole.graph.adjacency[part][:, part]), whole.x[part]) for part in (small, large)
+        as_user_graph(Graph.from_scipy(whole.graph.adjacency[part][:, part]), whole.x[part]) for part in (small, large)
     ]
     model = ASGATClassifier(epochs=epochs).fit(graphs[0], whole.y[small])
     weights = sum(value.numel() for value in model.module_.parameters())

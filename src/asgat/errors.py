@@ -32,7 +32,7 @@ def brief(reason: object, length: int = 300) -> str:
     return text if len(text) <= length else f"{text[:length]}…"
 
 
-def trouble_of_the_machine(error: Exception) -> str | None:
+def hardware_error(error: Exception) -> str | None:
     """What is wrong with the machine rather than with us, as a sentence; None if it is not the machine.
 
     torch tells such things as a RuntimeError.

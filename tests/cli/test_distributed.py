@@ -6,7 +6,7 @@ from tests.training.ranks import free_port
 from asgat.cli import distributed as distributed_cli
 from asgat.cli.app import app
 from asgat.cli.options import console, errors
-from asgat.distributed.lost_rank import Farewell
+from asgat.distributed.lost_rank import LostRankExit
 from asgat.errors import AsgatError
 
 SETTINGS = ["form=table", "epochs=2", "order=3", "heads=1", "hidden=4", "k=3", "candidates=4"]
@@ -20,7 +20,7 @@ def speaking():
 
 
 def test_only_rank_zero_speaks(monkeypatch, speaking):
-    monkeypatch.setattr(Farewell, "on_terminate", lambda self: None)
+    monkeypatch.setattr(LostRankExit, "on_terminate", lambda self: None)
     monkeypatch.setenv("RANK", "2")
     assert distributed_cli.begin_rank().rank == 2
     assert console.quiet
@@ -35,7 +35,7 @@ def test_without_a_launcher_nothing_is_changed_and_joining_says_how(monkeypatch,
 
 
 def test_a_single_rank_trains_and_reports(monkeypatch, tmp_path, capsys, speaking):
-    monkeypatch.setattr(Farewell, "on_terminate", lambda self: None)
+    monkeypatch.setattr(LostRankExit, "on_terminate", lambda self: None)
     for name, value in {"RANK": 0, "WORLD_SIZE": 1, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}.items():
         monkeypatch.setenv(name, str(value))
     out, file = tmp_path / "run", tmp_path / "result.json"

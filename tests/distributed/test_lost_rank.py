@@ -4,16 +4,16 @@ import time
 
 CODE = """
 import ctypes, signal, sys
-from asgat.farewell import Farewell
-farewell = Farewell(4)
-farewell.on_terminate()
-farewell.status, farewell.remedy = "epoch 7 was computed", "relaunch"
+from asgat.lost_rank import LostRankExit
+lost_rank = LostRankExit(4)
+lost_rank.on_terminate()
+lost_rank.status, lost_rank.remedy = "epoch 7 was computed", "relaunch"
 print("ready", flush=True)
 if sys.argv[1] == "blocked":  # as in a collective: the interpreter does not get to run its handlers
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     ctypes.CDLL(None).sleep(60)
 else:
-    farewell.leave("connection closed")
+    lost_rank.leave("connection closed")
 """
 SENTENCE = "Rank 4: another rank was lost while epoch 7 was computed{}; relaunch.\n"
 

@@ -66,7 +66,7 @@ def test_a_broken_connection_is_a_lost_rank_and_other_errors_are_not(group, monk
     def leave(why=""):
         raise LeftError(why)
 
-    monkeypatch.setattr(group.farewell, "leave", leave)
+    monkeypatch.setattr(group.lost_rank, "leave", leave)
     with pytest.raises(LeftError if left else type(error)), group.watched():
         raise error
 

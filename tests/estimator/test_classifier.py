@@ -11,7 +11,7 @@ from asgat.data import contextual_sbm, load_dataset
 from asgat.errors import AsgatError
 from asgat.estimator.classifier import ASGATClassifier, same_graph
 from asgat.graph import Graph
-from asgat.tabular.user_graph import as_own_graph
+from asgat.tabular.user_graph import as_user_graph
 from asgat.training.run_directory import RunDirectory
 
 QUICK: dict[str, Any] = {"epochs": 25, "heads": 2, "hidden": 8, "k": 4, "order": 4, "dropout": 0.2, "lr": 0.05}
@@ -25,7 +25,7 @@ def blocks():
 
 @pytest.fixture(scope="module")
 def own(blocks):
-    return as_own_graph(blocks.graph, blocks.x)
+    return as_user_graph(blocks.graph, blocks.x)
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def test_parameters_do_not_depend_on_the_number_of_nodes(blocks):
     sizes = []
     for nodes in (60, 160):
         data = contextual_sbm(num_nodes=nodes, num_features=8)
-        model = ASGATClassifier(**{**QUICK, "epochs": 1}).fit(as_own_graph(data.graph, data.x), data.y)
+        model = ASGATClassifier(**{**QUICK, "epochs": 1}).fit(as_user_graph(data.graph, data.x), data.y)
         sizes.append({name: tuple(value.shape) for name, value in model.module_.state_dict().items()})
     assert sizes[0] == sizes[1]
 
@@ -85,7 +85,7 @@ def test_parameters_do_not_depend_on_the_number_of_nodes(blocks):
 def test_one_half_of_a_graph_predicts_the_other(blocks):
     """Two halves without a node in common."""
     a, b = np.arange(80), np.arange(80, 160)
-    halves = [as_own_graph(Graph.from_scipy(blocks.graph.adjacency[part][:, part]), blocks.x[part]) for part in (a, b)]
+    halves = [as_user_graph(Graph.from_scipy(blocks.graph.adjacency[part][:, part]), blocks.x[part]) for part in (a, b)]
     model = ASGATClassifier(**QUICK).fit(halves[0], blocks.y[a])
     assert model.score(halves[1], blocks.y[b]) > 0.7
     assert model.predict(halves[1]).shape == (80,)
@@ -97,8 +97,8 @@ def test_renumbering_the_nodes_renumbers_the_answers(fitted, blocks):
     ends = blocks.graph.edge_index()
     graph = Graph.from_edges(ends, 160, rng.uniform(0.5, 2.0, ends.shape[1]))
     order = rng.permutation(160)
-    moved = as_own_graph(Graph.from_scipy(graph.adjacency[order][:, order]), blocks.x[order])
-    answers = fitted.predict_proba(as_own_graph(graph, blocks.x))
+    moved = as_user_graph(Graph.from_scipy(graph.adjacency[order][:, order]), blocks.x[order])
+    answers = fitted.predict_proba(as_user_graph(graph, blocks.x))
     np.testing.assert_allclose(fitted.predict_proba(moved), answers[order], atol=1e-4)
 
 
@@ -153,14 +153,14 @@ def test_pyg_and_networkx():
 def test_a_model_of_one_graph_refuses_another(own, names, blocks):
     model = ASGATClassifier("linkx", epochs=1).fit(own, names)
     with pytest.raises(AsgatError, match="belong to the nodes of one graph"):
-        model.predict(as_own_graph(Graph.from_edges([[0], [1]], 3), blocks.x[:3]))
+        model.predict(as_user_graph(Graph.from_edges([[0], [1]], 3), blocks.x[:3]))
 
 
 def test_refusals(fitted, own, blocks, tmp_path):
     with pytest.raises(AsgatError, match="not fitted"):
         ASGATClassifier().predict()
     with pytest.raises(AsgatError, match="lack 'x7'"):
-        fitted.predict(as_own_graph(blocks.graph, blocks.x[:, :7]))
+        fitted.predict(as_user_graph(blocks.graph, blocks.x[:, :7]))
     with pytest.raises(AsgatError, match="no test nodes"):
         ASGATClassifier(**{**QUICK, "epochs": 1}).fit(own, blocks.y).score()
     with pytest.raises(AsgatError, match="no labelled node to judge"):

@@ -9,14 +9,14 @@ import torch
 from asgat.errors import AsgatError
 from asgat.estimator.encoded_graph import Encoding, as_mask, encode_graph_for, label_column, prepare
 from asgat.tabular.column import Column
-from asgat.tabular.user_graph import OwnGraph
+from asgat.tabular.user_graph import UserGraph
 
 RING = np.stack([np.arange(12), np.roll(np.arange(12), -1)])
 
 
 def own(label=None, split=None):
     features = [Column.of_array("f", np.arange(12.0)), Column.of_texts("c", [*"ab"] * 6)]
-    return OwnGraph([f"n{i}" for i in range(12)], RING, features, None, label, split, {"id": "id"}, ["a note"])
+    return UserGraph([f"n{i}" for i in range(12)], RING, features, None, label, split, {"id": "id"}, ["a note"])
 
 
 LABEL = Column.of_texts("kind", ["x", "x", "x", "x", "y", "y", "y", "y", "", "", "x", "y"])

@@ -12,7 +12,7 @@ from asgat.estimator.health import Health, advise, examine
 from asgat.graph import Graph
 from asgat.graph.homophily import beta
 from asgat.tabular.column import Column
-from asgat.tabular.user_graph import OwnGraph, as_own_graph
+from asgat.tabular.user_graph import UserGraph, as_user_graph
 
 # 0-1-2 in a row, 1-0 again, 3 by itself but for a loop, 4 alone, 5-6 with weight zero.
 EDGES = np.array([[0, 1, 1, 3, 5], [1, 2, 0, 3, 6]])
@@ -22,7 +22,7 @@ EDGES = np.array([[0, 1, 1, 3, 5], [1, 2, 0, 3, 6]])
 def health():
     label = Column.of_texts("kind", ["a", "a", "b", "a", "b", "", "b"])
     weight = np.array([1.0, 1.0, 1.0, 1.0, 0.0])
-    own = OwnGraph([f"n{i}" for i in range(7)], EDGES, [], weight, label)
+    own = UserGraph([f"n{i}" for i in range(7)], EDGES, [], weight, label)
     prepared = prepare(own)
     return examine(own, prepared.dataset, prepared.encoding.class_names, prepared.notes)
 
@@ -58,7 +58,7 @@ def test_it_goes_through_json(health):
 
 def test_beta_is_that_of_the_package():
     dataset = load_dataset("karate")
-    found = examine(as_own_graph(dataset.graph), dataset, ["0", "1"], [])
+    found = examine(as_user_graph(dataset.graph), dataset, ["0", "1"], [])
     assert found.beta == pytest.approx(beta(dataset.graph, dataset.y))
     assert sum(found.beta_histogram) == found.judged == 34
 
@@ -86,7 +86,7 @@ def test_advice_can_be_followed():
 
 
 def test_a_graph_without_edges():
-    own = OwnGraph(["a", "b", "c", "d"], np.zeros((2, 0), dtype=np.int64), [], None, Column.of_texts("k", [*"xxyy"]))
+    own = UserGraph(["a", "b", "c", "d"], np.zeros((2, 0), dtype=np.int64), [], None, Column.of_texts("k", [*"xxyy"]))
     prepared = prepare(own)
     found = examine(own, prepared.dataset, ["x", "y"], [])
     assert (found.edges, found.isolated, found.judged, found.beta) == (0, 4, 0, 0.0)

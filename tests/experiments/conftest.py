@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from asgat.experiments import reproduction as module
-from asgat.experiments.reproduction import Study
+from asgat.experiments.reproduction import Reproduction
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,7 @@ def few_epochs(monkeypatch):
 def study(tmp_path, monkeypatch, few_epochs):
     """A quick study of the karate club, with no data files at hand."""
     monkeypatch.setenv("ASGAT_DATA_DIR", str(tmp_path / "no-data"))
-    return Study(tmp_path / "out", quick=True, datasets=("karate",), models=("asgat-cheb", "gcn"))
+    return Reproduction(tmp_path / "out", quick=True, datasets=("karate",), models=("asgat-cheb", "gcn"))
 
 
 @pytest.fixture

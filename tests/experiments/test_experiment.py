@@ -5,7 +5,7 @@ from rich.table import Table
 
 from asgat.experiments.experiment import Experiment, device_name, perform
 from asgat.experiments.plotting import new
-from asgat.experiments.reproduction import NoResultError, Study
+from asgat.experiments.reproduction import NoResultError, Reproduction
 
 
 def experiment(found):
@@ -14,7 +14,7 @@ def experiment(found):
 
 
 def test_numbers_tables_and_figures_are_written(tmp_path):
-    study = Study(tmp_path / "out", quick=True)
+    study = Reproduction(tmp_path / "out", quick=True)
     tables, files = perform(experiment({"rows": [1.5, float("nan")]}), study)
     assert [file.name for file in files] == ["mine.json", "mine.png", "mine-detail.png"]
     assert all(file.parent == tmp_path / "out" for file in files)
@@ -29,7 +29,7 @@ def test_numbers_tables_and_figures_are_written(tmp_path):
 
 
 def test_what_was_left_out_is_told_in_the_numbers_of_its_own_experiment(tmp_path):
-    study = Study(tmp_path)
+    study = Reproduction(tmp_path)
     study.skipped["of an earlier one"] = "no files"
 
     def collect(study):
@@ -46,9 +46,9 @@ def test_what_was_left_out_is_told_in_the_numbers_of_its_own_experiment(tmp_path
 @pytest.mark.parametrize("found", [{}, {"rows": []}])
 def test_nothing_is_no_result(tmp_path, found):
     with pytest.raises(NoResultError, match="mine has no result"):
-        perform(experiment(found), Study(tmp_path))
+        perform(experiment(found), Reproduction(tmp_path))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_device_is_named(tmp_path):
-    assert device_name(Study(tmp_path)) == "CPU, threads: 1"
+    assert device_name(Reproduction(tmp_path)) == "CPU, threads: 1"

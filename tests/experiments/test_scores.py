@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from asgat.experiments import paper, scores
-from asgat.experiments.reproduction import Study
+from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.scores import datasets_of, models_of, percent, points, score
 from asgat.experiments.trained_models import train, try_train
 from asgat.nn.registry import MODELS
@@ -48,7 +48,7 @@ def test_data_set_to_model_to_score_and_the_chosen_one(study):
 def test_the_exact_form_is_for_small_graphs(study, monkeypatch):
     asked = []
     monkeypatch.setattr(scores, "score", lambda study, dataset, model, *_: asked.append((dataset, model)))
-    open_study = Study(study.out, datasets=("karate", "digits"))
+    open_study = Reproduction(study.out, datasets=("karate", "digits"))
     assert scores.collect(open_study, "micro", "micro_f1", {}, []) == {}
     models = {dataset: [model for name, model in asked if name == dataset] for dataset in ("karate", "digits")}
     assert models["karate"] == [*scores.ASGAT, *scores.BASELINES]

@@ -5,7 +5,7 @@ import pytest
 
 from asgat.errors import AsgatError
 from asgat.experiments import sparsity
-from asgat.experiments.reproduction import Study
+from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.sparsity import EXPERIMENT
 from asgat.experiments.trained_models import config_of
 from asgat.graph.hops import hop_distances
@@ -31,7 +31,7 @@ def test_a_measurement_is_made_once_unless_told_otherwise(study, monkeypatch):
     monkeypatch.setattr(sparsity, "measure", lambda *_: {"k": 1, "count": next(counted)})
     monkeypatch.setattr(sparsity, "QUICK_KS", [1])
     values = [sparsity.collect(study)["rows"][0]["count"] for _ in range(2)]
-    fresh = Study(study.out, quick=True, datasets=("karate",), fresh=True)
+    fresh = Reproduction(study.out, quick=True, datasets=("karate",), fresh=True)
     values += [sparsity.collect(fresh)["rows"][0]["count"] for _ in range(2)]
     assert values == [0, 0, 1, 1]
     kept = study.runs_folder / "sparsity" / "cpu" / "karate-k=1.json"

@@ -9,7 +9,7 @@ from asgat.config import ASGATConfig
 from asgat.data import load_dataset
 from asgat.errors import AsgatError
 from asgat.experiments import trained_models as training
-from asgat.experiments.reproduction import QUICK_SETTINGS, Study
+from asgat.experiments.reproduction import QUICK_SETTINGS, Reproduction
 from asgat.experiments.trained_models import config_of, train, try_train
 from asgat.recipe import load_config, read_recipe
 from asgat.training.metrics import micro_f1
@@ -43,7 +43,7 @@ def test_it_is_trained_once(study, monkeypatch):
     monkeypatch.setattr(training, "make_inputs", lambda *_: pytest.fail("trained again"))
     monkeypatch.setattr("asgat.training.runner.train_run", lambda *_: pytest.fail("trained again"))
     assert train(study, "karate", "gcn", 0).result == first.result
-    again = Study(study.out, quick=True, datasets=("karate",))
+    again = Reproduction(study.out, quick=True, datasets=("karate",))
     assert train(again, "karate", "gcn", 0).result == first.result
 
 
@@ -51,7 +51,7 @@ def test_fresh_trains_anew_once_a_study_and_forgets_what_was_remembered(study):
     first = train(study, "karate", "gcn", 0)
     assert first.remembered("counted", lambda: 1) == 1
     assert first.remembered("counted", lambda: 2) == 1
-    anew = Study(study.out, quick=True, fresh=True)
+    anew = Reproduction(study.out, quick=True, fresh=True)
     second = train(anew, "karate", "gcn", 0)
     assert second.result["rows"][0]["seconds"] != first.result["rows"][0]["seconds"]
     assert second.remembered("counted", lambda: 3) == 3

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from asgat.errors import AsgatError
 from asgat.filters import MLPFilter
 from asgat.graph import cocitation as coupling
-from asgat.graph.cocitation import coupling_graph
+from asgat.graph.cocitation import cocitation_graph
 from asgat.spectral import ChebyshevOperator, TableOperator
 
 
@@ -32,7 +32,7 @@ def test_its_normalised_adjacency_is_the_product_of_steps_there_and_back(graph, 
     edges, n = graph
     step = dense(edges, n)
     expected = step @ step.T if direction == "out" else step.T @ step
-    coupled = coupling_graph(edges, n, direction)
+    coupled = cocitation_graph(edges, n, direction)
     np.testing.assert_allclose(coupled.normalised_adjacency.toarray(), expected, atol=1e-12)
     np.testing.assert_array_equal(coupled.adjacency.toarray(), coupled.adjacency.toarray().T)
     values = np.linalg.eigvalsh(coupled.laplacian.toarray()) if n else np.zeros(0)
@@ -43,20 +43,20 @@ def test_its_normalised_adjacency_is_the_product_of_steps_there_and_back(graph, 
 def test_degrees_are_those_of_the_directed_graph(graph):
     edges, n = graph
     out, into = (np.bincount(np.unique(edges, axis=1)[side], minlength=n) for side in (0, 1))
-    np.testing.assert_allclose(coupling_graph(edges, n, "out").degree, out, atol=1e-12)
-    np.testing.assert_allclose(coupling_graph(edges, n, "in").degree, into, atol=1e-12)
+    np.testing.assert_allclose(cocitation_graph(edges, n, "out").degree, out, atol=1e-12)
+    np.testing.assert_allclose(cocitation_graph(edges, n, "in").degree, into, atol=1e-12)
 
 
 @given(directed())
 def test_turning_every_edge_round_turns_the_direction_round(graph):
     edges, n = graph
-    forth, back = coupling_graph(edges, n, "in"), coupling_graph(edges[::-1], n, "out")
+    forth, back = cocitation_graph(edges, n, "in"), cocitation_graph(edges[::-1], n, "out")
     np.testing.assert_array_equal(forth.adjacency.toarray(), back.adjacency.toarray())
 
 
 def test_a_table_on_it_scores_as_all_pairs_do():
     rng = np.random.default_rng(0)
-    graph = coupling_graph(rng.integers(0, 40, (2, 120)), 40)
+    graph = cocitation_graph(rng.integers(0, 40, (2, 120)), 40)
     torch.manual_seed(0)
     filter = MLPFilter(2).double()
     table = TableOperator(graph, order=12, candidates=40, dtype=torch.float64)
@@ -68,9 +68,9 @@ def test_a_table_on_it_scores_as_all_pairs_do():
 
 def test_what_it_refuses(monkeypatch):
     with pytest.raises(AsgatError, match="out or in"):
-        coupling_graph([[0], [1]], direction="both")  # type: ignore[arg-type]
+        cocitation_graph([[0], [1]], direction="both")  # type: ignore[arg-type]
     with pytest.raises(AsgatError, match="names node 5"):
-        coupling_graph([[0], [5]], num_nodes=2)
+        cocitation_graph([[0], [5]], num_nodes=2)
     monkeypatch.setattr(coupling, "MOST", 10)
     with pytest.raises(AsgatError, match="16 products, and at most 10"):
-        coupling_graph([[0, 1, 2, 3], [4, 4, 4, 4]])
+        cocitation_graph([[0, 1, 2, 3], [4, 4, 4, 4]])

@@ -14,7 +14,7 @@ from asgat.estimator.classifier import ASGATClassifier
 from asgat.filters import HeatFilter
 from asgat.graph import Graph
 from asgat.graph import knn_edges as similar
-from asgat.graph.knn_edges import join_similar
+from asgat.graph.knn_edges import add_knn_edges
 from asgat.nn.registry import make_config
 from asgat.training.runner import make_inputs
 from asgat.tuning.evaluation import Evaluation
@@ -47,7 +47,7 @@ def test_every_node_is_joined_to_those_most_like_it_and_to_no_others(name, data)
     graph, number, weight = ZOO[name], data.draw(st.integers(1, 4)), data.draw(st.sampled_from([0.1, 0.5, 2.0]))
     n = graph.num_nodes
     x = data.draw(features(n))
-    before, after = graph.adjacency.toarray(), join_similar(graph, x, number, weight).adjacency.toarray()
+    before, after = graph.adjacency.toarray(), add_knn_edges(graph, x, number, weight).adjacency.toarray()
     np.testing.assert_array_equal(after, after.T)
     between = before[(before > 0) & ~np.eye(n, dtype=bool)]
     usual = between.mean() if len(between) else 1.0
@@ -71,23 +71,23 @@ def test_every_node_is_joined_to_those_most_like_it_and_to_no_others(name, data)
 @pytest.mark.parametrize("x", [np.zeros((3, 2), "f"), np.zeros((3, 0), "f"), np.eye(3, dtype="f")])
 def test_features_that_say_nothing_join_nothing(x):
     graph = Graph.from_edges([[0], [1]], 3)
-    assert abs(join_similar(graph, x, 2, 1.0).adjacency - graph.adjacency).max() == 0
+    assert abs(add_knn_edges(graph, x, 2, 1.0).adjacency - graph.adjacency).max() == 0
 
 
 def test_one_node_has_nobody_to_be_joined_to():
-    assert join_similar(Graph.from_edges(np.zeros((2, 0)), 1), np.ones((1, 2), "f"), 3, 1.0).num_entries == 0
+    assert add_knn_edges(Graph.from_edges(np.zeros((2, 0)), 1), np.ones((1, 2), "f"), 3, 1.0).num_entries == 0
 
 
 def test_more_nodes_than_can_be_compared_are_refused(monkeypatch):
     monkeypatch.setattr(similar, "MOST_NODES", 2)
     with pytest.raises(AsgatError, match="refused above 2 of them, and this graph has 3; a model with similar=0"):
-        join_similar(Graph.from_edges([[0], [1]], 3), np.ones((3, 2), "f"), 1, 1.0)
+        add_knn_edges(Graph.from_edges([[0], [1]], 3), np.ones((3, 2), "f"), 1, 1.0)
 
 
 def test_what_a_model_takes_is_made_of_the_joined_graph():
     data = tiny_dataset()
     plain, joined = (make_config("asgat-plus", form="dense", similar=number, similar_weight=0.7) for number in (0, 2))
-    expected = join_similar(data.graph, data.x, 2, 0.7)
+    expected = add_knn_edges(data.graph, data.x, 2, 0.7)
     assert expected.num_entries > data.graph.num_entries
     assert data.graph_for(joined).num_entries == expected.num_entries
     assert data.graph_for(plain).num_entries == data.graph.num_entries
@@ -127,7 +127,7 @@ def test_a_node_of_another_graph_attends_to_those_like_it_without_a_link():
 
 def test_where_all_are_alike_nobody_is_chosen_by_all():
     kinds = np.eye(5, dtype=np.float32)[np.arange(100) % 5]
-    joined = join_similar(Graph.from_edges(np.zeros((2, 0)), 100), kinds, 3, 1.0)
+    joined = add_knn_edges(Graph.from_edges(np.zeros((2, 0)), 100), kinds, 3, 1.0)
     assert set(np.diff(joined.adjacency.indptr)) == {6}, "the next three of the kind, and the three before"
     assert np.all(np.diff(joined.edge_index() % 5, axis=0) == 0)
 
@@ -137,15 +137,15 @@ def test_blocks_and_dense_products_change_nothing(monkeypatch, share):
     rng = np.random.default_rng(3)
     x = (rng.random((40, 30)) * (rng.random((40, 30)) < share)).astype(np.float32)
     graph = Graph.from_edges([[0], [1]], 40)
-    whole = join_similar(graph, x, 3, 1.0).adjacency.toarray()
+    whole = add_knn_edges(graph, x, 3, 1.0).adjacency.toarray()
     for name, value in (("BLOCK", 1), ("BLOCK", 90), ("DENSE", 0.0), ("DENSE", 2.0)):
         monkeypatch.setattr(similar, name, value)
-        np.testing.assert_array_equal(join_similar(graph, x, 3, 1.0).adjacency.toarray(), whole)
+        np.testing.assert_array_equal(add_knn_edges(graph, x, 3, 1.0).adjacency.toarray(), whole)
 
 
 def test_new_links_are_measured_by_those_between_different_nodes():
     graph = Graph.from_edges([[0, 1, 2], [1, 2, 2]], 4, [1e308, 1.5e308, 1e-3])
-    joined = join_similar(graph, np.array([[1, 0], [0, 1], [0, 1], [1, 0]], "f"), 1, 0.5).adjacency.toarray()
+    joined = add_knn_edges(graph, np.array([[1, 0], [0, 1], [0, 1], [1, 0]], "f"), 1, 0.5).adjacency.toarray()
     assert joined[0, 3] == pytest.approx(0.625e308)
     assert joined[1, 2] == 1.5e308
 

@@ -5,7 +5,7 @@ import torch
 from tests.strategies import ZOO
 
 from asgat.nn.asgat import ASGAT
-from asgat.nn.ensemble import Committee
+from asgat.nn.ensemble import Ensemble
 from asgat.nn.registry import make_config, model_spec
 from asgat.spectral import TableOperator
 
@@ -42,7 +42,7 @@ def test_huge_logits_do_not_overflow():
 
 def test_what_is_looked_at_is_the_first_members():
     net, (x, operator) = committee(), problem()
-    assert isinstance(net, Committee)
+    assert isinstance(net, Ensemble)
     assert net.convs == net.first.convs
     out, attentions = net(x, operator, return_attention_weights=False)
     torch.testing.assert_close(out, net(x, operator))
@@ -53,7 +53,7 @@ def test_what_is_looked_at_is_the_first_members():
 
 def test_one_member_is_the_network_itself():
     assert type(committee(1)) is ASGAT
-    assert type(committee(2)) is Committee
+    assert type(committee(2)) is Ensemble
     before = [value.clone() for value in committee(2).parameters()]
     again = committee(2)
     again.reset_parameters()

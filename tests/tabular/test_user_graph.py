@@ -7,7 +7,7 @@ import torch
 
 from asgat.errors import AsgatError
 from asgat.graph import Graph
-from asgat.tabular.user_graph import OwnGraph, as_own_graph, from_frames, from_networkx
+from asgat.tabular.user_graph import UserGraph, as_user_graph, from_frames, from_networkx
 
 ENDS = np.array([[0, 1, 2], [1, 2, 0]])
 X = np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 3.0], [0.0, 0.0]])
@@ -16,7 +16,7 @@ X = np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 3.0], [0.0, 0.0]])
 def of_pyg():
     from torch_geometric.data import Data
 
-    return as_own_graph(Data(x=torch.tensor(X), edge_index=torch.tensor(ENDS), num_nodes=4))
+    return as_user_graph(Data(x=torch.tensor(X), edge_index=torch.tensor(ENDS), num_nodes=4))
 
 
 def of_networkx():
@@ -24,21 +24,21 @@ def of_networkx():
     graph = networkx.Graph()
     graph.add_nodes_from((i, {"x0": X[i, 0], "x1": X[i, 1]}) for i in range(4))
     graph.add_edges_from(ENDS.T.tolist())
-    return as_own_graph(graph)
+    return as_user_graph(graph)
 
 
 def of_scipy():
-    return as_own_graph(sp.coo_array((np.ones(3), ENDS), shape=(4, 4)), X)
+    return as_user_graph(sp.coo_array((np.ones(3), ENDS), shape=(4, 4)), X)
 
 
 def of_graph():
-    return as_own_graph(Graph.from_edges(ENDS, 4), torch.tensor(X))
+    return as_user_graph(Graph.from_edges(ENDS, 4), torch.tensor(X))
 
 
 def of_frames():
     pandas = pytest.importorskip("pandas")
     nodes = pandas.DataFrame({"id": range(4), "x0": X[:, 0], "x1": X[:, 1]})
-    return as_own_graph((pandas.DataFrame({"source": ENDS[0], "target": ENDS[1]}), nodes))
+    return as_user_graph((pandas.DataFrame({"source": ENDS[0], "target": ENDS[1]}), nodes))
 
 
 @pytest.mark.parametrize("make", [of_pyg, of_networkx, of_scipy, of_graph, of_frames])
@@ -57,7 +57,7 @@ def test_labels_and_masks_of_pyg():
         "train_mask": torch.tensor([[True, False], [False, True], [False, False]]),
         "val_mask": torch.tensor([False, True, False]),
     }
-    own = as_own_graph(Data(edge_index=torch.tensor(ENDS), y=torch.tensor([1, -1, 0]), num_nodes=3, **masks))
+    own = as_user_graph(Data(edge_index=torch.tensor(ENDS), y=torch.tensor([1, -1, 0]), num_nodes=3, **masks))
     assert own.label is not None
     assert own.split is not None
     assert own.label.texts() == ["1", "", "0"]
@@ -95,18 +95,18 @@ def test_nodes_can_be_chosen_like_rows_of_an_array():
     assert own[np.array([2]), ...].nodes.tolist() == [2]
     assert part.graph is own.graph
     assert len(part.whole()) == 4
-    assert repr(part) == "OwnGraph('graph', nodes=4, edges=3, features=2, chosen=2)"
+    assert repr(part) == "UserGraph('graph', nodes=4, edges=3, features=2, chosen=2)"
 
 
 def test_what_is_no_graph_is_told():
     with pytest.raises(AsgatError, match="A list is no graph"):
-        as_own_graph([1, 2])
+        as_user_graph([1, 2])
     with pytest.raises(AsgatError, match="3 rows, but the graph has 4 nodes"):
-        as_own_graph(Graph.from_edges(ENDS, 4), X[:3])
+        as_user_graph(Graph.from_edges(ENDS, 4), X[:3])
     with pytest.raises(AsgatError, match="numbers of shape"):
-        as_own_graph(Graph.from_edges(ENDS, 4), X[:, 0])
+        as_user_graph(Graph.from_edges(ENDS, 4), X[:, 0])
 
 
 def test_features_can_be_replaced():
-    own = as_own_graph(OwnGraph(["a", "b"], np.array([[0], [1]]), []), sp.csr_array(np.eye(2)))
+    own = as_user_graph(UserGraph(["a", "b"], np.array([[0], [1]]), []), sp.csr_array(np.eye(2)))
     assert len(own.features) == 2

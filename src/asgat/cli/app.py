@@ -39,7 +39,7 @@ from asgat.cli.options import (
 from asgat.cli.reproduce import reproduce
 from asgat.cli.tune import tune
 from asgat.cli.user_graph import TensorBoard, fit, predict
-from asgat.errors import AsgatError, trouble_of_the_machine
+from asgat.errors import AsgatError, hardware_error
 
 app = typer.Typer(
     name="asgat",
@@ -66,7 +66,7 @@ def main() -> None:
     except AsgatError as error:
         fail(str(error))
     except (RuntimeError, MemoryError) as error:
-        sentence = trouble_of_the_machine(error)
+        sentence = hardware_error(error)
         if sentence is None:
             raise
         fail(sentence)
@@ -180,7 +180,7 @@ def train(
     from asgat.files.lock import locked
     from asgat.recipe import default_model
 
-    farewell = begin_rank() if distributed else None
+    lost_rank = begin_rank() if distributed else None
     stored = open_if_folder(dataset)
     if stored is not None:
         dataset = stored.name
@@ -191,10 +191,10 @@ def train(
     name = model or default_model(dataset, recipe)
     config = job.config(dataset, name)
     out = out or Path("runs") / job.folder(dataset, name)
-    if farewell is not None:
+    if lost_rank is not None:
         whole = stored or load_dataset(dataset, protocol, data_dir)
-        with locked(out) if farewell.rank == 0 else nullcontext():  # rank 0 writes
-            train_in_parts(farewell, whole, name, config, job, out, tensorboard, json)
+        with locked(out) if lost_rank.rank == 0 else nullcontext():  # rank 0 writes
+            train_in_parts(lost_rank, whole, name, config, job, out, tensorboard, json)
         return
     data = stored.to_dataset() if stored else load_dataset(dataset, protocol, data_dir)
     result = job.run(data, name, out, tensorboard)

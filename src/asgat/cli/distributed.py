@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from asgat.cli.options import console, errors, write_json
-from asgat.distributed.lost_rank import Farewell
+from asgat.distributed.lost_rank import LostRankExit
 from asgat.errors import AsgatError
 
 Distributed = Annotated[
@@ -18,7 +18,7 @@ Distributed = Annotated[
 ]
 
 
-def begin_rank() -> Farewell:
+def begin_rank() -> LostRankExit:
     """What a rank does first: it gets ready to lose another, and leaves speaking to rank 0.
 
     The others print neither tables nor the errors all of them meet.
@@ -26,14 +26,14 @@ def begin_rank() -> Farewell:
     rank = os.environ.get("RANK", "0")
     if rank != "0":
         console.quiet = errors.quiet = True
-    farewell = Farewell(int(rank) if rank.isdecimal() else 0)
+    lost_rank = LostRankExit(int(rank) if rank.isdecimal() else 0)
     if "RANK" in os.environ:
-        farewell.on_terminate()
-    return farewell
+        lost_rank.on_terminate()
+    return lost_rank
 
 
 def train_in_parts(
-    farewell: Farewell,
+    lost_rank: LostRankExit,
     data: Any,
     model: str,
     config: Any,
@@ -45,7 +45,7 @@ def train_in_parts(
     """Joins the other ranks and trains with them; rank 0 prints and writes.
 
     Args:
-        farewell: what this rank says if another is lost.
+        lost_rank: what this rank says if another is lost.
         data: a data set in memory, or a graph on disk.
         model, config: what to train.
         job: runs, seed, device and whether to forget what the run directory holds.
@@ -55,7 +55,7 @@ def train_in_parts(
     """
     from asgat.cli.app import RunProgress, result_table
     from asgat.data.dataset import Dataset
-    from asgat.distributed.process_group import Group, ToldByRankZeroError
+    from asgat.distributed.process_group import Group, ReportedByRankZeroError
     from asgat.distributed.shard import InMemory, check_distributed
     from asgat.distributed.trainer import run_distributed
 
@@ -63,8 +63,8 @@ def train_in_parts(
         raise AsgatError("--tensorboard does not go with --distributed; metrics.jsonl has every epoch.")
     source = InMemory(data, config) if isinstance(data, Dataset) else data
     check_distributed(model, config, source)
-    farewell.status = "the ranks joined"
-    group = Group.join(job.device, farewell)
+    lost_rank.status = "the ranks joined"
+    group = Group.join(job.device, lost_rank)
 
     def say(text: str) -> None:
         console.print(text, highlight=False, soft_wrap=True, markup=False, emoji=False)
@@ -77,7 +77,7 @@ def train_in_parts(
                 source, model, config, group, job.runs, job.seed, out, job.fresh, progress, progress.building, say
             )
     except AsgatError as error:
-        if not group.first and not isinstance(error, ToldByRankZeroError):
+        if not group.first and not isinstance(error, ReportedByRankZeroError):
             print(f"error: rank {group.rank}: {error}", file=sys.stderr, flush=True)
         raise
     group.close()

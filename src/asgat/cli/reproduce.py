@@ -66,7 +66,7 @@ def reproduce(
     from asgat.experiments import paper
     from asgat.experiments.experiment import perform
     from asgat.experiments.index import EXPERIMENTS
-    from asgat.experiments.reproduction import NoResultError, Study
+    from asgat.experiments.reproduction import NoResultError, Reproduction
     from asgat.nn.registry import model_spec
 
     named, modelled = parts("--datasets", datasets), parts("--models", models)
@@ -76,7 +76,7 @@ def reproduce(
     for one in modelled or ():
         model_spec(one)
     with errors.status("") as status:
-        study = Study(
+        study = Reproduction(
             out, place, parse_seeds(seeds), quick, data_dir, named, modelled, fresh, lambda text: status.update(text)
         )
         try:

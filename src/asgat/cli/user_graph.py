@@ -143,7 +143,7 @@ def _train(
         try:
             with RunProgress([0], config.epochs) as progress, TensorBoardLog(tensorboard) as log:
                 watch = partial(log.beside(progress), 0)
-                classifier.fit_prepared(prepared, health, watch, progress.building, out)
+                classifier.fit_encoded(prepared, health, watch, progress.building, out)
         except KeyboardInterrupt:
             raise interrupted("No model was written") from None
         classifier.save_pretrained(out)

@@ -13,7 +13,7 @@ from asgat.config import ASGATConfig, TrainConfig
 from asgat.errors import AsgatError
 from asgat.geometry.relations import Relations
 from asgat.graph import Graph
-from asgat.graph.knn_edges import join_similar
+from asgat.graph.knn_edges import add_knn_edges
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -98,7 +98,7 @@ class Dataset:
         """The graph as a model with these settings takes it: self-loops as they say, similar nodes joined."""
         graph = self.graph.with_self_loops(config.self_loops)
         if isinstance(config, ASGATConfig) and config.similar:
-            return join_similar(graph, self.x, config.similar, config.similar_weight)
+            return add_knn_edges(graph, self.x, config.similar, config.similar_weight)
         return graph
 
     def to_pyg(self) -> Data:

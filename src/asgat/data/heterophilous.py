@@ -17,7 +17,7 @@ from asgat.data.splits import split_from_masks
 from asgat.files.npz import read_npz
 from asgat.files.raw_file import RawFile
 from asgat.graph import Graph
-from asgat.graph.cocitation import coupling_graph
+from asgat.graph.cocitation import cocitation_graph
 
 _ARCHIVES = {
     "chameleon": "chameleon_directed",
@@ -55,5 +55,5 @@ def load_heterophilous(name: str, protocol: str, files: Mapping[str, RawFile]) -
     with raw.guard():
         y = y.astype(np.int64)
         splits = tuple(split_from_masks(a, b, c, y) for a, b, c in zip(*masks, strict=True))
-        graph = (coupling_graph if name in _COUPLED else Graph.from_edges)(edges.T, len(y))
+        graph = (cocitation_graph if name in _COUPLED else Graph.from_edges)(edges.T, len(y))
         return Dataset(name, graph, x, y, splits, count_classes(raw, y), protocol=protocol)

@@ -11,7 +11,7 @@ import threading
 LOST = 3  # exit code of a rank that lost another
 
 
-class Farewell:
+class LostRankExit:
     """What a rank will have said of itself when it must go.
 
     Attributes:

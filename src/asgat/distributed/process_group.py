@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from asgat.distributed.lost_rank import Farewell
+from asgat.distributed.lost_rank import LostRankExit
 from asgat.errors import AsgatError
 
 VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
@@ -23,7 +23,7 @@ _BEAT, _SILENCE = 2.0, 20.0  # seconds between signs of life, and without one be
 _LOST_WORDS = re.compile(r"gloo|nccl|tcpstore|connection|socket|timed out|timeout|broken pipe|peer", re.IGNORECASE)
 
 
-class ToldByRankZeroError(AsgatError):
+class ReportedByRankZeroError(AsgatError):
     """An error of rank 0, which tells it for all."""
 
 
@@ -34,15 +34,15 @@ class Group:
         rank: this one's number.
         size: how many there are.
         device: where this one computes: the CPU, with gloo between the ranks, or a GPU of its own, with NCCL.
-        farewell: what this one says if another is lost.
+        lost_rank: what this one says if another is lost.
     """
 
-    def __init__(self, rank: int, size: int, device: torch.device, farewell: Farewell | None = None) -> None:
+    def __init__(self, rank: int, size: int, device: torch.device, lost_rank: LostRankExit | None = None) -> None:
         self.rank, self.size, self.device = rank, size, device
-        self.farewell = farewell or Farewell(rank)
+        self.lost_rank = lost_rank or LostRankExit(rank)
 
     @classmethod
-    def join(cls, device: torch.device | str = "cpu", farewell: Farewell | None = None) -> Group:
+    def join(cls, device: torch.device | str = "cpu", lost_rank: LostRankExit | None = None) -> Group:
         """Joins the job that the launcher's variables describe.
 
         Raises:
@@ -72,7 +72,7 @@ class Group:
             )
         except (RuntimeError, ValueError) as error:
             raise AsgatError(f"Rank {rank} could not join the others: {_first_line(error)}") from error
-        return cls(rank, size, device, farewell)
+        return cls(rank, size, device, lost_rank)
 
     @property
     def first(self) -> bool:
@@ -113,7 +113,7 @@ class Group:
         if problem is not None:
             raise problem
         if told[1] is not None:
-            raise ToldByRankZeroError(told[1])
+            raise ReportedByRankZeroError(told[1])
         return told[0]
 
     @contextlib.contextmanager
@@ -129,7 +129,7 @@ class Group:
         except RuntimeError as error:
             if not isinstance(error, dist.DistError) and not _LOST_WORDS.search(str(error)):
                 raise
-            self.farewell.leave(_first_line(error))
+            self.lost_rank.leave(_first_line(error))
         finally:
             watch.stop()
 
@@ -171,10 +171,10 @@ class _Watch:
                     if value != seen[rank][0] or value == b"left":
                         seen[rank] = value, now
                     elif now - seen[rank][1] > _SILENCE and not self.ended.is_set():
-                        self.group.farewell.leave(f"rank {rank} has been silent for {_SILENCE:.0f} s")
+                        self.group.lost_rank.leave(f"rank {rank} has been silent for {_SILENCE:.0f} s")
         except RuntimeError as error:  # the store is gone, and with it the rank or the launcher that held it
             if not self.ended.is_set():
-                self.group.farewell.leave(_first_line(error))
+                self.group.lost_rank.leave(_first_line(error))
 
 
 def _first_line(error: BaseException) -> str:

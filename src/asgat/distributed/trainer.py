@@ -114,7 +114,7 @@ def run_distributed(
     result = summarise(settings, cast(Dataset, source), done)  # of which it asks the metric
     if not missing:
         return result
-    group.farewell.status = "the table was built"
+    group.lost_rank.status = "the table was built"
     started = time.perf_counter()
     shard = build_shard(source, model, config, group, dtype, everything, building if group.first else None)
     ranks = {"build_s": time.perf_counter() - started, **shard.figures()}
@@ -249,7 +249,7 @@ class ShardTrainer:
         times: list[float] = []
         while True:
             while state.epoch < config.epochs and not self.stopping.stop:
-                self.group.farewell.status = f"epoch {state.epoch + 1} of run {state.run} was computed"
+                self.group.lost_rank.status = f"epoch {state.epoch + 1} of run {state.run} was computed"
                 before = time.perf_counter()
                 train_loss, val_loss, val_score = self._epoch(state.epoch + 1)
                 times.append(time.perf_counter() - before)
@@ -340,7 +340,7 @@ class ShardTrainer:
         self.state = State(run=run)
         self._start(0)
         if file is not None:
-            self.group.farewell.remedy = (
+            self.group.lost_rank.remedy = (
                 "relaunch the same command, with any number of ranks, and it goes on from the last checkpoint"
             )
         if saved is None:

@@ -15,7 +15,7 @@ from torch import nn
 from asgat.config import TrainConfig
 from asgat.data.dataset import Dataset
 from asgat.errors import AsgatError
-from asgat.estimator.encoded_graph import OWN, Encoding, Prepared, as_mask, encode_graph_for, label_column, prepare
+from asgat.estimator.encoded_graph import OWN, EncodedGraph, Encoding, as_mask, encode_graph_for, label_column, prepare
 from asgat.estimator.graph_file import encode_graph
 from asgat.estimator.health import Health, examine
 from asgat.estimator.trained_run import ENCODER_FILE, GRAPH_FILE, HEALTH_FILE, load_run, read_encoder, read_object
@@ -23,7 +23,7 @@ from asgat.files.atomic import to_json, write_atomic
 from asgat.files.lock import locked
 from asgat.nn.registry import make_config, model_spec
 from asgat.tabular.column import Column
-from asgat.tabular.user_graph import OwnGraph, as_own_graph
+from asgat.tabular.user_graph import UserGraph, as_user_graph
 from asgat.training.run_directory import RunDirectory, read_metadata
 from asgat.training.runner import certified_figures, make_inputs, peak_memory_mb, resumable, summarise
 from asgat.training.trainer import Epoch, train_run
@@ -107,19 +107,19 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Trains on the labelled nodes of a graph.
 
         Args:
-            graph: as in :func:`asgat.tabular.user_graph.as_own_graph`.
+            graph: as in :func:`asgat.tabular.user_graph.as_user_graph`.
             y: a label per node; None, NaN, "" or -1 where there is none. By default those the graph has.
             mask: the nodes to learn from, as a mask or as numbers; by default those of the graph's split, or all that
                 have a label.
             val_mask: the nodes of early stopping; by default a quarter of the mask's, by class.
             x: features [N, F], where the graph has none.
         """
-        own = as_own_graph(graph, x)
-        return self.fit_prepared(prepare(own, y, mask, val_mask, self.seed, test=False))
+        own = as_user_graph(graph, x)
+        return self.fit_encoded(prepare(own, y, mask, val_mask, self.seed, test=False))
 
-    def fit_prepared(
+    def fit_encoded(
         self,
-        prepared: Prepared,
+        prepared: EncodedGraph,
         health: Health | None = None,
         progress: Callable[[Epoch], None] | None = None,
         building: Callable[[int, int], None] | None = None,
@@ -179,7 +179,7 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if graph is None:
             chosen, inputs = None, self._inputs
         else:
-            own = as_own_graph(graph, x)
+            own = as_user_graph(graph, x)
             chosen, inputs = own.chosen, self._inputs_of(own)
         logits = self.module_.eval()(*inputs)
         answer = torch.softmax(logits.double(), dim=-1).cpu().numpy()
@@ -202,7 +202,7 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if not len(nodes):
                 raise AsgatError("The fitted graph has no test nodes; give a graph and labels to judge by.")
             return float(np.mean(self.predict()[nodes] == self.classes_[self.dataset_.y[nodes]]))
-        own = as_own_graph(graph, x)
+        own = as_user_graph(graph, x)
         label = label_column(own, y)
         if mask is not None and own.chosen is not None:
             raise AsgatError("Nodes were chosen already; leave out the mask.")
@@ -215,7 +215,7 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         truth = label.texts()
         return float(np.mean([names[predicted[node]] == truth[node] for node in np.flatnonzero(wanted).tolist()]))
 
-    def _inputs_of(self, own: OwnGraph) -> tuple[Any, ...]:
+    def _inputs_of(self, own: UserGraph) -> tuple[Any, ...]:
         spec = model_spec(self.model)
         if spec.belongs_to_graph(self.config_) and own.num_nodes != self.dataset_.num_nodes:
             raise AsgatError(f"The weights of {self.model} belong to the nodes of one graph; it can predict no other.")

@@ -14,7 +14,7 @@ from asgat.errors import AsgatError
 from asgat.tabular.column import Column
 from asgat.tabular.encoder import FeatureEncoder
 from asgat.tabular.labels import encode_labels, make_split, read_split, split_of_mask
-from asgat.tabular.user_graph import OwnGraph
+from asgat.tabular.user_graph import UserGraph
 
 OWN = "own"  # the protocol of a graph that is the user's
 ClassType = Literal["str", "int", "float", "bool"]
@@ -62,7 +62,7 @@ class Encoding:
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
+class EncodedGraph:
     """A graph ready to train on.
 
     Args:
@@ -72,15 +72,15 @@ class Prepared:
         notes: what was noticed and changed, in sentences.
     """
 
-    own: OwnGraph
+    own: UserGraph
     dataset: Dataset
     encoding: Encoding
     notes: list[str]
 
 
 def prepare(
-    own: OwnGraph, y: Any = None, mask: Any = None, val_mask: Any = None, seed: int = 0, test: bool = True
-) -> Prepared:
+    own: UserGraph, y: Any = None, mask: Any = None, val_mask: Any = None, seed: int = 0, test: bool = True
+) -> EncodedGraph:
     """Encodes features and labels of a graph and splits its labelled nodes.
 
     Args:
@@ -117,10 +117,10 @@ def prepare(
     x, _ = encoder.transform(own.features, own.graph)
     dataset = Dataset(own.name, own.graph, x, codes, (split,), len(classes), protocol=OWN)
     encoding = Encoding(encoder, np.array(classes.tolist()), dict(own.columns))
-    return Prepared(own, dataset, encoding, [*notes, *encoder.notes])
+    return EncodedGraph(own, dataset, encoding, [*notes, *encoder.notes])
 
 
-def encode_graph_for(own: OwnGraph, encoding: Encoding) -> tuple[Dataset, list[str]]:
+def encode_graph_for(own: UserGraph, encoding: Encoding) -> tuple[Dataset, list[str]]:
     """Another graph, or the same, as a model of that encoding takes it; labels and split mean nothing in it."""
     x, notes = encoding.encoder.transform(own.features, own.graph)
     y = np.zeros(own.num_nodes, dtype=np.int64)
@@ -128,7 +128,7 @@ def encode_graph_for(own: OwnGraph, encoding: Encoding) -> tuple[Dataset, list[s
     return Dataset(own.name, own.graph, x, y, (anything,), len(encoding.classes), protocol=OWN), notes
 
 
-def label_column(own: OwnGraph, y: Any) -> Column:
+def label_column(own: UserGraph, y: Any) -> Column:
     """The labels of all nodes; those of nodes that are not chosen are missing where labels are handed over."""
     if y is None:
         if own.label is None:

@@ -13,7 +13,7 @@ from asgat.data.dataset import Dataset
 from asgat.errors import AsgatError
 from asgat.graph.homophily import adjusted_homophily, beta, edge_homophily, node_homophily
 from asgat.nn.memory_plan import choose_form
-from asgat.tabular.user_graph import OwnGraph
+from asgat.tabular.user_graph import UserGraph
 
 BINS = 10
 HOMOPHILIC = 0.6  # β from which neighbours are mostly of one's own kind
@@ -75,7 +75,7 @@ class Health:
             raise AsgatError(f"The figures of the graph cannot be read: {error}; fit anew.") from error
 
 
-def examine(own: OwnGraph, dataset: Dataset, class_names: Sequence[str], changes: Sequence[str]) -> Health:
+def examine(own: UserGraph, dataset: Dataset, class_names: Sequence[str], changes: Sequence[str]) -> Health:
     """Measures a graph; O(N + E).
 
     Args:

@@ -27,7 +27,7 @@ GRAPH_FILE, ENCODER_FILE, HEALTH_FILE = "graph.npz", "encoder.json", "health.jso
 
 
 @dataclass(frozen=True, eq=False)
-class RunData:
+class TrainedRun:
     """A trained model with everything it was trained on.
 
     Args:
@@ -116,7 +116,7 @@ class RunData:
         return mask
 
 
-def load_run(path: Path | str, data_dir: Path | str | None = None) -> RunData:
+def load_run(path: Path | str, data_dir: Path | str | None = None) -> TrainedRun:
     """Reads a run directory of ``asgat fit`` (the graph is in it) or of ``asgat train`` (the data set has a name).
 
     Args:
@@ -133,7 +133,7 @@ def load_run(path: Path | str, data_dir: Path | str | None = None) -> RunData:
         encoder = read_encoder(path)
         classes, features = encoder["classes"], encoder["feature_names"]
         _check_sizes(path, metadata, stored.dataset, classes, features)
-        return RunData(path, model, name, config, stored.dataset, stored.ids, classes, features, True)
+        return TrainedRun(path, model, name, config, stored.dataset, stored.ids, classes, features, True)
     try:
         dataset = load_dataset(str(metadata["dataset"]), str(metadata["protocol"]), data_dir)
         run = int(metadata["run"])
@@ -146,7 +146,7 @@ def load_run(path: Path | str, data_dir: Path | str | None = None) -> RunData:
     classes = [f"class {i}" for i in range(dataset.num_classes)]
     features = [f"feature {i}" for i in range(dataset.num_features)]
     _check_sizes(path, metadata, one, classes, features)
-    return RunData(path, model, name, config, one, list(range(one.num_nodes)), classes, features, False)
+    return TrainedRun(path, model, name, config, one, list(range(one.num_nodes)), classes, features, False)
 
 
 def read_encoder(path: Path) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from asgat.config import ASGATConfig
 from asgat.data import load_dataset
 from asgat.experiments.experiment import Experiment, Result
 from asgat.experiments.plotting import COLOURS, new, plain, title
-from asgat.experiments.reproduction import Study
+from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.trained_models import Trained, try_train
 from asgat.filters import HeatFilter, SpectralFilter
 from asgat.graph import Graph
@@ -145,7 +145,7 @@ def compare_trained(trained: Trained, expansions: Sequence[int]) -> list[dict[st
     ]
 
 
-def collect(study: Study) -> Result:
+def collect(study: Reproduction) -> Result:
     expansions = QUICK_EXPANSIONS if study.quick else EXPANSIONS
     study.say("errors over order")
     result: Result = {"claim": CLAIM, "errors": errors(ORDERS)}

@@ -10,7 +10,7 @@ from typing import Any
 from rich.table import Table
 
 from asgat.experiments.plotting import save
-from asgat.experiments.reproduction import NoResultError, Study
+from asgat.experiments.reproduction import NoResultError, Reproduction
 from asgat.files.atomic import to_json, write_atomic
 from asgat.training.runner import versions
 
@@ -32,12 +32,12 @@ class Experiment:
 
     name: str
     question: str
-    collect: Callable[[Study], Result]
+    collect: Callable[[Reproduction], Result]
     tables: Callable[[Result], list[Table]]
     draw: Callable[[Result], dict[str, Any]]
 
 
-def perform(experiment: Experiment, study: Study) -> tuple[list[Table], list[Path]]:
+def perform(experiment: Experiment, study: Reproduction) -> tuple[list[Table], list[Path]]:
     """Carries an experiment out; returns its tables and the files it wrote."""
     study.skipped.clear()
     study.failed.clear()
@@ -65,7 +65,7 @@ def perform(experiment: Experiment, study: Study) -> tuple[list[Table], list[Pat
     return experiment.tables(result), files
 
 
-def device_name(study: Study) -> str:
+def device_name(study: Reproduction) -> str:
     import torch
 
     if study.device.type == "cuda":

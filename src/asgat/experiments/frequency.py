@@ -15,7 +15,7 @@ from torch import Tensor
 
 from asgat.experiments.experiment import Experiment, Result
 from asgat.experiments.plotting import COLOURS, MARKERS, OURS, new, plain, title
-from asgat.experiments.reproduction import Study
+from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.trained_models import Trained, try_train
 from asgat.filters import BandStop
 from asgat.graph import Graph
@@ -53,7 +53,7 @@ def stopped(conv: ASGATConv, low: float, high: float) -> Iterator[None]:
         conv.filter = filter
 
 
-def collect(study: Study) -> Result:
+def collect(study: Reproduction) -> Result:
     rows = []
     for dataset in study.pick(DATASETS, QUICK):
         data = study.load(dataset)
@@ -69,7 +69,7 @@ def collect(study: Study) -> Result:
     return {"widths": WIDTHS, "claims": CLAIMS, "rows": rows}
 
 
-def _spectrum(study: Study, graph: Graph, loops: SelfLoops) -> SpectralOperator:
+def _spectrum(study: Reproduction, graph: Graph, loops: SelfLoops) -> SpectralOperator:
     study.say("eigen-decomposition")
     return ExactOperator(graph.with_self_loops(loops), MAX_NODES, device=study.device)
 

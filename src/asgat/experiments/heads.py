@@ -16,7 +16,7 @@ from torch import Tensor
 from asgat.experiments import paper
 from asgat.experiments.experiment import Experiment, Result
 from asgat.experiments.plotting import OURS, PAPER, new, plain, title
-from asgat.experiments.reproduction import Study
+from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.trained_models import Trained, try_train
 from asgat.nn import ASGAT, ASGATConv
 from asgat.training.metrics import micro_f1
@@ -54,7 +54,7 @@ def silenced(conv: ASGATConv, heads: Sequence[int], factor: float = 1.0) -> Iter
         hook.remove()
 
 
-def collect(study: Study) -> Result:
+def collect(study: Reproduction) -> Result:
     rows = []
     for dataset in study.pick(list(HEADS), QUICK):
         heads = HEADS.get(dataset, OTHERS)

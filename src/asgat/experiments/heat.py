@@ -15,7 +15,7 @@ from asgat.config import OPTIONS
 from asgat.experiments import paper, scores
 from asgat.experiments.experiment import Experiment, Result
 from asgat.experiments.plotting import COLOURS, PAPER, new, plain, title
-from asgat.experiments.reproduction import Study
+from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.scores import percent, points
 from asgat.experiments.trained_models import config_of
 from asgat.recipe import FOUND
@@ -57,7 +57,7 @@ def settings_of(dataset: str, form: str) -> dict[str, Any]:
     return {**own, "heat_scale": scale} if own.get("filter") == "heat" else dict(own)
 
 
-def collect(study: Study) -> Result:
+def collect(study: Reproduction) -> Result:
     rows = []
     for dataset in study.pick(DATASETS, QUICK):
         for name, (model, _) in ROWS.items():

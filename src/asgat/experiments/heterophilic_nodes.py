@@ -13,7 +13,7 @@ from asgat.data.dataset import Dataset
 from asgat.experiments import scores
 from asgat.experiments.experiment import Experiment, Result
 from asgat.experiments.plotting import COLOURS, MARKERS, new, plain, title
-from asgat.experiments.reproduction import Study
+from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.trained_models import Trained, try_train
 from asgat.graph import Graph
 from asgat.graph.homophily import node_homophily
@@ -48,7 +48,7 @@ def majority_vote(graph: Graph, y: npt.NDArray[np.int64], classes: int) -> npt.N
     return np.asarray(own / np.maximum(winners.sum(axis=1), 1))
 
 
-def collect(study: Study) -> Result:
+def collect(study: Reproduction) -> Result:
     rows: list[dict[str, Any]] = []
     for dataset in study.pick(DATASETS, QUICK):
         data = study.load(dataset)

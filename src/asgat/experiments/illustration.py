@@ -14,7 +14,7 @@ from asgat.data.dataset import Dataset
 from asgat.errors import AsgatError
 from asgat.experiments.experiment import Experiment, Result
 from asgat.experiments.plotting import COLOURS, MARKERS, new, plain, title
-from asgat.experiments.reproduction import Study
+from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.trained_models import train
 from asgat.graph import Graph
 from asgat.graph.hops import hop_distances
@@ -30,7 +30,7 @@ CLAIM = "the low-pass filter attends to local neighbours, the high-pass one skip
 FREQUENCY = np.linspace(0.0, 2.0, 201)
 
 
-def collect(study: Study) -> Result:
+def collect(study: Reproduction) -> Result:
     """The first layer of the model with the best validation score of the first seed."""
     dataset = study.pick(DATASETS, DATASETS)[0]
     trained = train(study, dataset, "asgat-cheb", study.seeds[0])

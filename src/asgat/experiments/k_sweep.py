@@ -9,7 +9,7 @@ from rich.table import Table
 
 from asgat.experiments.experiment import Experiment, Result
 from asgat.experiments.plotting import COLOURS, MARKERS, new, plain, title
-from asgat.experiments.reproduction import Study
+from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.trained_models import config_of, try_train
 
 DATASETS = ["cora", "chameleon"]
@@ -18,7 +18,7 @@ QUICK_KS = [1, 3, 6, 12, 20]
 CLAIM = "Cora rises with k and is steady for 6 < k < 20; Chameleon is more sensitive and fluctuates for k > 1"
 
 
-def collect(study: Study) -> Result:
+def collect(study: Reproduction) -> Result:
     """Trains with every k, on all runs of the first seed."""
     rows = []
     for dataset in study.pick(DATASETS, DATASETS):

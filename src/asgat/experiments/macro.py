@@ -8,13 +8,13 @@ from rich.table import Table
 
 from asgat.experiments import paper, scores
 from asgat.experiments.experiment import Experiment, Result
-from asgat.experiments.reproduction import Study
+from asgat.experiments.reproduction import Reproduction
 
 WORDS = "macro-F1"
 QUICK = ["cora", "wisconsin", "texas"]
 
 
-def collect(study: Study) -> Result:
+def collect(study: Reproduction) -> Result:
     return scores.collect(study, "macro", "macro_f1", paper.MACRO, QUICK)
 
 

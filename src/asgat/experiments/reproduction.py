@@ -24,7 +24,7 @@ class NoResultError(AsgatError):
 
 
 @dataclass
-class Study:
+class Reproduction:
     """One call of ``asgat reproduce``.
 
     Args:

@@ -12,7 +12,7 @@ from rich.table import Table
 from asgat.experiments import paper
 from asgat.experiments.experiment import ABOUT, Result
 from asgat.experiments.plotting import BEST, OURS, PAPER, new, plain, title
-from asgat.experiments.reproduction import Study
+from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.trained_models import try_train
 
 ASGAT = ["asgat-exact", "asgat-cheb", "asgat-arma", "asgat-plus"]
@@ -21,7 +21,7 @@ WEBKB = ["wisconsin", "cornell", "texas"]
 SMALL = 1000  # nodes up to which the exact form is trained, as in the paper
 
 
-def score(study: Study, dataset: str, model: str, metric: str, **changes: Any) -> dict[str, Any] | None:
+def score(study: Reproduction, dataset: str, model: str, metric: str, **changes: Any) -> dict[str, Any] | None:
     """A model's test score on a data set: mean and standard deviation over all runs of all seeds.
 
     Returns None where it could not be trained with every seed.
@@ -42,7 +42,7 @@ def score(study: Study, dataset: str, model: str, metric: str, **changes: Any) -
     }
 
 
-def collect(study: Study, name: str, metric: str, printed: paper.Table, quick: Sequence[str]) -> Result:
+def collect(study: Reproduction, name: str, metric: str, printed: paper.Table, quick: Sequence[str]) -> Result:
     """Data set → model → score, the paper's beside it, and data set → ``chosen``: the best on validation."""
     result: Result = {}
     for dataset in study.pick(paper.DATASETS, quick):

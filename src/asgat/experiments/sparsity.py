@@ -18,7 +18,7 @@ from asgat.config import ASGATConfig
 from asgat.errors import AsgatError
 from asgat.experiments.experiment import Experiment, Result
 from asgat.experiments.plotting import COLOURS, MARKERS, new, plain, plain_numbers, title
-from asgat.experiments.reproduction import Study
+from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.trained_models import config_of
 from asgat.files.atomic import to_json, write_atomic
 from asgat.nn import ASGAT
@@ -33,7 +33,7 @@ EPOCHS = 50  # of training before the density is taken
 CLAIM = "density grows steadily with k, and ASGAT runs much faster where attention is sparse"
 
 
-def collect(study: Study) -> Result:
+def collect(study: Reproduction) -> Result:
     rows = []
     for dataset in study.pick(DATASETS, DATASETS):
         for k in QUICK_KS if study.quick else KS:
@@ -47,7 +47,7 @@ def collect(study: Study) -> Result:
     return {"model": "asgat-cheb", "claim": CLAIM, "rows": rows}
 
 
-def remembered(study: Study, name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def remembered(study: Reproduction, name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """What ``make`` gives, kept in a file beside the run directories, apart for every kind of device."""
     path = study.runs_folder / "sparsity" / study.device.type / f"{name}.json"
     if not path.exists() or (study.fresh and path not in study.begun):
@@ -56,7 +56,7 @@ def remembered(study: Study, name: str, make: Callable[[], dict[str, Any]]) -> d
     return cast(dict[str, Any], json.loads(path.read_bytes()))
 
 
-def measure(study: Study, dataset: str, k: int | None) -> dict[str, Any]:
+def measure(study: Reproduction, dataset: str, k: int | None) -> dict[str, Any]:
     """Milliseconds of an epoch and, after some training, the density of every layer's attention."""
     data, device = study.load(dataset), study.device
     config = cast(ASGATConfig, config_of(dataset, "asgat-cheb", k=k))

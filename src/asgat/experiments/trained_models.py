@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from asgat.config import TrainConfig
 from asgat.data.dataset import Dataset, Split
 from asgat.errors import AsgatError
-from asgat.experiments.reproduction import QUICK_SETTINGS, RUNS, Study
+from asgat.experiments.reproduction import QUICK_SETTINGS, RUNS, Reproduction
 from asgat.files.atomic import to_json, write_atomic
 from asgat.files.lock import LOCK_FILE, locked
 from asgat.nn.registry import model_spec
@@ -97,7 +97,7 @@ def config_of(dataset: str, model: str, **changes: Any) -> TrainConfig:
     return load_config(dataset, model, {**borrowed, **changes})
 
 
-def train(study: Study, dataset: str, model: str, seed: int, **changes: Any) -> Trained:
+def train(study: Reproduction, dataset: str, model: str, seed: int, **changes: Any) -> Trained:
     """A model trained on all runs of a data set, or what an earlier call made of it.
 
     Run i has seed ``seed`` on split i; where there is one split, run i has seed ``10 * seed + i``, so that no two of
@@ -166,7 +166,7 @@ def train(study: Study, dataset: str, model: str, seed: int, **changes: Any) -> 
     return Trained(folder, data, model, config, result)
 
 
-def try_train(study: Study, dataset: str, model: str, seed: int, **changes: Any) -> Trained | None:
+def try_train(study: Reproduction, dataset: str, model: str, seed: int, **changes: Any) -> Trained | None:
     """The same, or None where it cannot be done, which ``study.failed`` then tells: one model must not stop the rest.
 
     Raises:

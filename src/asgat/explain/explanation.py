@@ -203,7 +203,7 @@ def explain(run: Any, node: int) -> list[dict[str, Any]]:
     """A row per layer, head and attended node: what ``asgat explain`` shows of one node.
 
     Args:
-        run: a :class:`~asgat.estimator.trained_run.RunData` of a model with spectral attention.
+        run: a :class:`~asgat.estimator.trained_run.TrainedRun` of a model with spectral attention.
         node: the node's number.
     """
     check_attends(run)

@@ -15,7 +15,7 @@ from asgat.graph.graph import pairs
 MOST = 500_000_000  # walks of two steps, each a product of two numbers
 
 
-def coupling_graph(edge_index: Any, num_nodes: int | None = None, direction: Literal["out", "in"] = "out") -> Graph:
+def cocitation_graph(edge_index: Any, num_nodes: int | None = None, direction: Literal["out", "in"] = "out") -> Graph:
     r"""The undirected graph on which the spectral theory of a directed one is sound.
 
     Polynomials of the adjacency matrix A of a directed graph are unbounded. With
@@ -38,7 +38,7 @@ def coupling_graph(edge_index: Any, num_nodes: int | None = None, direction: Lit
         direction: ``"out"``, by what they point to, or ``"in"``, by what points to them.
 
     Example:
-        >>> graph = coupling_graph([[0, 1], [2, 2]], num_nodes=3)  # 0 → 2 ← 1
+        >>> graph = cocitation_graph([[0, 1], [2, 2]], num_nodes=3)  # 0 → 2 ← 1
         >>> graph.edge_index().tolist()
         [[0, 0, 1, 1], [0, 1, 0, 1]]
     """

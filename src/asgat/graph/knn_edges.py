@@ -16,7 +16,7 @@ BLOCK = 8_000_000  # cosines at a time
 DENSE = 0.2  # share of features that are not zero, from which on a dense product is the quicker one
 
 
-def join_similar(graph: Graph, x: npt.NDArray[np.float32], number: int, weight: float) -> Graph:
+def add_knn_edges(graph: Graph, x: npt.NDArray[np.float32], number: int, weight: float) -> Graph:
     r"""The graph with every node joined to the nodes whose features are most like its own.
 
     Features are alike by the cosine between them, each column weighted by how rare it is (tf-idf: a word that few texts
@@ -33,7 +33,7 @@ def join_similar(graph: Graph, x: npt.NDArray[np.float32], number: int, weight: 
         weight: of the new links, where 1 is the mean weight of the graph's own.
 
     Example:
-        >>> joined = join_similar(Graph.from_edges([[0], [1]], 3), np.array([[1, 0], [0, 1], [0, 1]], "f"), 1, 0.5)
+        >>> joined = add_knn_edges(Graph.from_edges([[0], [1]], 3), np.array([[1, 0], [0, 1], [0, 1]], "f"), 1, 0.5)
         >>> joined.adjacency.toarray().tolist()
         [[0.0, 1.0, 0.0], [1.0, 0.0, 0.5], [0.0, 0.5, 0.0]]
     """

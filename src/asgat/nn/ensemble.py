@@ -18,7 +18,7 @@ from asgat.spectral import SpectralOperator
 from asgat.spectral.certificate import Certificate
 
 
-class Committee(ASGAT):
+class Ensemble(ASGAT):
     r"""Networks that differ in their random numbers alone; the probabilities they give a class are averaged.
 
     Members share nothing and are trained one by one, each stopped when it is best itself

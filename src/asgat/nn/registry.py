@@ -31,7 +31,7 @@ from asgat.nn.asgat import ASGAT
 from asgat.nn.asgat_linear import ASGATLinear
 from asgat.nn.baselines import APPNP, GAT, GCN, GPRGNN, H2GCN, LINKX, MLP, SAGE, SGC, ARMANet, ChebNet, GeomGCN
 from asgat.nn.baselines.geom_gcn import virtual_nodes
-from asgat.nn.ensemble import Committee
+from asgat.nn.ensemble import Ensemble
 from asgat.nn.memory_plan import check_plan
 from asgat.spectral import (
     ArmaOperator,
@@ -160,9 +160,7 @@ def _build_asgat(
 ) -> ASGAT:
     if config.members > 1:
         one = config.replace(members=1)
-        return Committee(
-            [_build_asgat(one, in_channels, out_channels, num_nodes, model) for _ in range(config.members)]
-        )
+        return Ensemble([_build_asgat(one, in_channels, out_channels, num_nodes, model) for _ in range(config.members)])
     return model(
         in_channels,
         config.hidden,

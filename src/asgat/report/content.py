@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asgat.errors import AsgatError, brief
-from asgat.estimator.trained_run import RunData
+from asgat.estimator.trained_run import TrainedRun
 from asgat.explain.explanation import BAND_NAMES, BANDS, select
 from asgat.graph import Graph
 from asgat.graph.homophily import beta, node_homophily
@@ -32,7 +32,7 @@ DISTANCE_NODES = 1000  # nodes whose attention distance is measured on a large g
 BINS = 5  # of β_v
 
 
-def collect(run: RunData) -> dict[str, Any]:
+def collect(run: TrainedRun) -> dict[str, Any]:
     """Everything a report of a run shows."""
     result = RunDirectory(run.path).read_result()
     prediction = np.asarray(run.logits().argmax(dim=-1).cpu().numpy(), dtype=np.int64)
@@ -68,7 +68,7 @@ def collect(run: RunData) -> dict[str, Any]:
     }
 
 
-def summary(run: RunData, result: dict[str, Any], prediction: Ints) -> list[dict[str, str]]:
+def summary(run: TrainedRun, result: dict[str, Any], prediction: Ints) -> list[dict[str, str]]:
     """The figures at the top: what, how much, and what it is."""
     runs = len(result.get("rows") or [])
     tiles = []
@@ -98,7 +98,7 @@ def summary(run: RunData, result: dict[str, Any], prediction: Ints) -> list[dict
     return tiles
 
 
-def training_curves(run: RunData, result: dict[str, Any]) -> list[dict[str, Any]]:
+def training_curves(run: TrainedRun, result: dict[str, Any]) -> list[dict[str, Any]]:
     """Losses and validation score by epoch of every run: of the attempt that counted, thinned to a few hundred."""
     path = run.path / "metrics.jsonl"
     try:
@@ -143,7 +143,7 @@ def filter_curves(
     return {"frequency": _rounded(frequency), "density": _rounded(density), "layers": layers}
 
 
-def accuracy_by_homophily(run: RunData, prediction: Ints) -> list[dict[str, Any]]:
+def accuracy_by_homophily(run: TrainedRun, prediction: Ints) -> list[dict[str, Any]]:
     """Share of right test nodes by β_v in five bins, with a 95 % interval (Wilson); nodes without neighbours apart."""
     alike, test = node_homophily(run.graph, run.y), run.test_mask
     alone = np.diff(run.graph.with_self_loops("remove").adjacency.indptr) == 0
@@ -169,7 +169,7 @@ def _share(right: npt.NDArray[np.bool_]) -> dict[str, Any]:
     return {"nodes": number, "accuracy": share, "low": max(0.0, middle - half), "high": min(1.0, middle + half)}
 
 
-def confusion(run: RunData, prediction: Ints) -> list[list[int]]:
+def confusion(run: TrainedRun, prediction: Ints) -> list[list[int]]:
     """Test nodes by class (rows) and prediction (columns)."""
     classes, test = run.dataset.num_classes, run.test_mask
     counts = np.zeros((classes, classes), dtype=np.int64)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from asgat.estimator.trained_run import RunData
+from asgat.estimator.trained_run import TrainedRun
 from asgat.explain.explanation import AttentionRows, attention_rows
 from asgat.graph import Graph
 from asgat.graph.homophily import node_homophily
@@ -84,7 +84,7 @@ def _first(nodes: npt.NDArray[Any], wanted: Ints, most: int) -> Ints:
     return np.sort(nodes[order[:most]]).astype(np.int64)
 
 
-def explorer(run: RunData, prediction: Ints) -> dict[str, Any]:
+def explorer(run: TrainedRun, prediction: Ints) -> dict[str, Any]:
     """Everything the page's explorer draws. Nodes are numbered anew, in the order of ``nodes``.
 
     ``picks`` holds per picked node its neighbourhood and per layer and head a flat list of node, weight in

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from asgat.estimator.trained_run import HEALTH_FILE, RunData, read_object
+from asgat.estimator.trained_run import HEALTH_FILE, TrainedRun, read_object
 from asgat.graph.homophily import beta
 from asgat.report.figures import character
 from asgat.training.metrics import majority_share
@@ -26,7 +26,7 @@ class Finding:
     text: str
 
 
-def data_findings(run: RunData) -> list[Finding]:
+def data_findings(run: TrainedRun) -> list[Finding]:
     """Of the graph and its labels."""
     graph, y, names = run.graph, run.y, run.class_names
     found = []
@@ -60,7 +60,7 @@ def data_findings(run: RunData) -> list[Finding]:
     return found
 
 
-def training_findings(run: RunData, result: dict[str, Any], prediction: npt.NDArray[np.int64]) -> list[Finding]:
+def training_findings(run: TrainedRun, result: dict[str, Any], prediction: npt.NDArray[np.int64]) -> list[Finding]:
     """Of how training went."""
     y, found = run.y, []
     test, train = run.test_mask, run.train_mask

@@ -11,14 +11,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from asgat.estimator.trained_run import RunData
+from asgat.estimator.trained_run import TrainedRun
 from asgat.files.atomic import to_json, write_atomic
 from asgat.report.content import collect
 
 SCRIPTS = ("dom.js", "charts.js", "explorer.js", "page.js")
 
 
-def write_report(run: RunData, path: Path | None = None) -> tuple[Path, dict[str, Any]]:
+def write_report(run: TrainedRun, path: Path | None = None) -> tuple[Path, dict[str, Any]]:
     """Writes the report of a run, RUN/report.html by default; returns where it is and what it shows."""
     path = path or run.path / "report.html"
     content = collect(run)

@@ -13,7 +13,7 @@ from asgat.files.user_file import read_user_file
 from asgat.tabular.column import Column
 from asgat.tabular.graphml import read_graphml
 from asgat.tabular.table import Table, check_signature, read_edge_arrays, read_table
-from asgat.tabular.user_graph import OwnGraph
+from asgat.tabular.user_graph import UserGraph
 
 ENDS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("node1", "node2"), ("id1", "id2"))
 IDS = ("id", "node", "node_id", "ID", "Id", "name")
@@ -31,7 +31,7 @@ def read_graph(
     split: str | None = None,
     ignore: Sequence[str] = (),
     optional: Sequence[str] = (),
-) -> OwnGraph:
+) -> UserGraph:
     """Reads a graph from a file of edges and one of nodes, or from one file that holds both (GraphML, npz).
 
     Args:
@@ -103,7 +103,7 @@ def assemble(
     ignore: Sequence[str] = (),
     name: str = "graph",
     numbered_from_zero: bool = False,
-) -> OwnGraph:
+) -> UserGraph:
     """Puts a table of edges and one of nodes together.
 
     Args:
@@ -142,7 +142,7 @@ def assemble(
     taken = {id, label, split, *ignore}
     features = [column for heading, column in nodes.columns.items() if heading not in taken]
     roles = {"id": id, "source": source, "target": target, "weight": weight, "label": label, "split": split}
-    return OwnGraph(ids, ends, features, given, label_column, split_column, roles, notes, name)
+    return UserGraph(ids, ends, features, given, label_column, split_column, roles, notes, name)
 
 
 def _guess_id(nodes: Table, label: str | None, notes: list[str]) -> str:

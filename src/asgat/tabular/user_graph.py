@@ -17,7 +17,7 @@ from asgat.tabular.table import frame_to_table
 
 
 @dataclass(frozen=True, eq=False)
-class OwnGraph:
+class UserGraph:
     """A graph with columns of features, and perhaps labels and a split.
 
     It can be indexed like an array of nodes, ``graph[[0, 3]]``: the whole graph with some of its nodes chosen. That is
@@ -52,7 +52,7 @@ class OwnGraph:
         """The undirected graph of it."""
         return Graph.from_edges(self.edges, len(self.ids), self.weight)
 
-    def whole(self) -> OwnGraph:
+    def whole(self) -> UserGraph:
         """The same graph with all of its nodes chosen."""
         other = replace(self, chosen=None)
         other.__dict__["graph"] = self.graph
@@ -74,7 +74,7 @@ class OwnGraph:
     def __len__(self) -> int:
         return len(self.nodes)
 
-    def __getitem__(self, key: Any) -> OwnGraph:
+    def __getitem__(self, key: Any) -> UserGraph:
         first = key[0] if isinstance(key, tuple) else key
         chosen = np.atleast_1d(self.nodes[first])
         other = replace(self, chosen=chosen)
@@ -84,18 +84,18 @@ class OwnGraph:
     def __repr__(self) -> str:
         chosen = "" if self.chosen is None else f", chosen={len(self)}"
         size = f"nodes={self.num_nodes}, edges={self.edges.shape[1]}, features={len(self.features)}"
-        return f"OwnGraph({self.name!r}, {size}{chosen})"
+        return f"UserGraph({self.name!r}, {size}{chosen})"
 
 
-def as_own_graph(graph: Any, x: Any = None) -> OwnGraph:
-    """Any graph this package knows as an :class:`OwnGraph`.
+def as_user_graph(graph: Any, x: Any = None) -> UserGraph:
+    """Any graph this package knows as an :class:`UserGraph`.
 
     Args:
-        graph: an :class:`OwnGraph` or :class:`~asgat.graph.Graph`; a PyG ``Data``; a networkx graph, whose node
+        graph: an :class:`UserGraph` or :class:`~asgat.graph.Graph`; a PyG ``Data``; a networkx graph, whose node
             attributes are the features; a square SciPy matrix; or a pair of pandas data frames, edges and nodes.
         x: features [N, F], for graphs that have none of their own.
     """
-    if isinstance(graph, OwnGraph):
+    if isinstance(graph, UserGraph):
         return graph if x is None else replace(graph, features=_columns_of(x, graph.num_nodes))
     if isinstance(graph, Graph):
         return _plain(graph, x)
@@ -124,7 +124,7 @@ def from_frames(
     split: str | None = None,
     ignore: Sequence[str] = (),
     x: Any = None,
-) -> OwnGraph:
+) -> UserGraph:
     """From two pandas data frames; columns as in :func:`asgat.tabular.assembly.assemble`."""
     from asgat.tabular.assembly import assemble
 
@@ -133,7 +133,7 @@ def from_frames(
     return own if x is None else replace(own, features=_columns_of(x, own.num_nodes))
 
 
-def from_networkx(graph: Any, x: Any = None, weight: str = "weight", label: str | None = None) -> OwnGraph:
+def from_networkx(graph: Any, x: Any = None, weight: str = "weight", label: str | None = None) -> UserGraph:
     """From networkx: node attributes are features, the attribute ``label`` excepted; ids are the nodes as texts."""
     plain = Graph.from_networkx(graph, weight)
     names: list[str] = list(dict.fromkeys(key for _, held in graph.nodes(data=True) for key in held))
@@ -148,7 +148,7 @@ def from_networkx(graph: Any, x: Any = None, weight: str = "weight", label: str 
     return replace(own, ids=ids, features=features, label=known, columns={"label": label}, name="networkx")
 
 
-def from_pyg(data: Any, x: Any = None) -> OwnGraph:
+def from_pyg(data: Any, x: Any = None) -> UserGraph:
     """From a PyG ``Data``: features ``x``, labels ``y`` (-1 where there is none), masks ``train_mask`` and so on,
     of several splits the first."""
     graph = Graph.from_pyg(data)
@@ -167,13 +167,13 @@ def from_pyg(data: Any, x: Any = None) -> OwnGraph:
     return replace(own, label=label, split=split, name="pyg")
 
 
-def _plain(graph: Graph, x: Any) -> OwnGraph:
+def _plain(graph: Graph, x: Any) -> UserGraph:
     coo = graph.adjacency.tocoo()
     row, col = coo.coords
     once = row <= col
     edges = np.stack([row[once], col[once]]).astype(np.int64)
     features = _columns_of(x, graph.num_nodes) if x is not None else []
-    own = OwnGraph([str(i) for i in range(graph.num_nodes)], edges, features, coo.data[once])
+    own = UserGraph([str(i) for i in range(graph.num_nodes)], edges, features, coo.data[once])
     own.__dict__["graph"] = graph
     return own
 
