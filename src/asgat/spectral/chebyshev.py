@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 import math
 import warnings
-from collections.abc import Callable, Iterator
-from typing import Literal, Self
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal, Self
 
 import scipy.sparse as sp
 import torch
@@ -15,6 +15,8 @@ from torch import Tensor
 from asgat.errors import AsgatError
 from asgat.filters.spectral_filter import SpectralFilter
 from asgat.graph import Graph
+from asgat.kernels.backend import compute_dtype
+from asgat.kernels.each_run import aligned
 from asgat.kernels.sparse_features import SparseFeatures
 from asgat.spectral.spectral_operator import UNREACHABLE, SpectralOperator
 from asgat.spectral.topk import top_k
@@ -147,14 +149,16 @@ class ChebyshevOperator(SpectralOperator):
         coefficients = self.coefficients(filter)
         if self._rows_of_x is None:
             self._rows_of_x = SparseFeatures.from_dense(self._shifted, self.device, self.dtype)
-        heads, (nodes, width) = coefficients.size(0), signal.shape[-2:]
-        each = signal.dim() == 3  # heads with a signal each stand beside each other
-        flat = signal.transpose(0, 1).flatten(1) if each else signal
-        total = signal.new_zeros(heads, nodes, width)
-        for coefficient, term in zip(coefficients.t(), self._polynomials(flat, self._rows_of_x.matmul), strict=True):
-            own = term.view(nodes, heads, width).transpose(0, 1) if each else term
-            total = total + coefficient[:, None, None] * own
-        return total
+        dtype = compute_dtype(coefficients, signal)
+        each = signal.to(dtype) if signal.dim() == 3 else signal.to(dtype).unsqueeze(0)
+        filtered: Tensor = _Filtered.apply(coefficients.to(dtype), each, self)  # type: ignore[no-untyped-call]
+        return filtered
+
+    def _terms(self, signal: Tensor) -> Iterator[Tensor]:
+        """T_0(X) x, …, T_R(X) x for signals [N, heads, F], by products that add up in a fixed order."""
+        assert self._rows_of_x is not None
+        for term in self._polynomials(signal.flatten(1), self._rows_of_x.matmul):
+            yield term.view(signal.shape)
 
     def _polynomials(self, signal: Tensor, product: Callable[[Tensor], Tensor] | None = None) -> Iterator[Tensor]:
         """T_0(X) x, T_1(X) x, …, T_R(X) x for a signal [N, F]."""
@@ -191,6 +195,42 @@ class ChebyshevOperator(SpectralOperator):
         size = max(1, self.block_bytes // max(per_row, 1))
         for start in range(0, self.num_nodes, size):
             yield slice(start, min(start + size, self.num_nodes))
+
+
+class _Filtered(torch.autograd.Function):
+    r"""The signals :math:`\sum_i c_i T_i(X) x`, [heads, N, F], for one x of every head, or one, [1, N, F], for all.
+
+    X is symmetric, so the gradients need the same recurrence of what comes back, and nothing is kept of the forward
+    pass. What a head is given does not depend on the others to the last bit.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, coefficients: Tensor, signal: Tensor, operator: ChebyshevOperator) -> Tensor:
+        ctx.save_for_backward(coefficients, signal)
+        ctx.operator = operator
+        return _weighted_sum(coefficients, operator._terms(signal.transpose(0, 1)))
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+        coefficients, signal = ctx.saved_tensors
+        terms = torch.stack(list(ctx.operator._terms(grad.transpose(0, 1))))  # [R + 1, N, heads, F]
+        to_coefficients = to_signal = None
+        if ctx.needs_input_grad[0]:
+            each = zip(terms.unbind(2), signal.expand_as(grad), strict=True)
+            to_coefficients = torch.stack([term.flatten(1).mv(aligned(own.reshape(-1))) for term, own in each])
+        if ctx.needs_input_grad[1]:
+            to_signal = _weighted_sum(coefficients, terms)
+            to_signal = to_signal if signal.size(0) == grad.size(0) else to_signal.sum(dim=0, keepdim=True)
+        return to_coefficients, to_signal, None
+
+
+def _weighted_sum(coefficients: Tensor, terms: Iterable[Tensor]) -> Tensor:
+    """Σ_i c_i times term i [N, heads or 1, F]: [heads, N, F]."""
+    parts = (c.unsqueeze(-1) * term for c, term in zip(coefficients.t(), terms, strict=True))
+    total = next(parts)
+    for part in parts:
+        total += part
+    return total.transpose(0, 1).contiguous()
 
 
 def _reached(basis: Tensor) -> Tensor:
