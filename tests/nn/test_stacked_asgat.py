@@ -8,7 +8,6 @@ from torch import nn
 from asgat.graph import Graph
 from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn import ASGAT
-from asgat.nn.asgat_linear import ASGATLinear
 from asgat.nn.stacked_asgat import StackedASGAT
 from asgat.spectral import ChebyshevOperator, ExactOperator, TableOperator
 
@@ -100,7 +99,7 @@ def test_nothing_passes_between_runs():
 
 def test_it_serves_the_model_it_knows():
     assert StackedASGAT.serves(ASGAT(3, 4, 2, root=True, mix=True, jump=True, propagate=True))
-    assert not StackedASGAT.serves(ASGATLinear(3, 4, 2))
+    assert not StackedASGAT.serves(ASGAT(3, 4, 2, linear=True))
     assert not StackedASGAT.serves(nn.Linear(3, 2))
     other = ASGAT(3, 4, 2)
     other.extra = nn.Parameter(torch.zeros(1))

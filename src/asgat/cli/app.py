@@ -411,12 +411,12 @@ def result_table(results: list[dict[str, Any]]) -> Table:
 
 def report_files(out: Path, data: Any) -> None:
     """Draws the learned filters of a run directory, where its model has some, and says where things are."""
-    from asgat.nn import ASGAT
+    from asgat.nn.attention_model import AttentionModel
     from asgat.report import filter_figure
     from asgat.training import load_model
 
     model, name, config = load_model(out)
-    if isinstance(model, ASGAT):
+    if isinstance(model, AttentionModel):
         graph = data.graph_for(config)
         title = f"{name} on {data.name}: what each head listens to"
         figure = filter_figure(model, graph, out / "filters.png", title)

@@ -25,7 +25,7 @@ from asgat.distributed.process_group import Group
 from asgat.distributed.shard import Shard, Source, build_shard
 from asgat.errors import AsgatError, brief
 from asgat.files.atomic import write_atomic
-from asgat.nn.asgat import ASGAT
+from asgat.nn.attention_model import AttentionModel
 from asgat.nn.registry import model_spec
 from asgat.tables.candidate_table import Progress
 from asgat.training.early_stopping import EarlyStopping
@@ -319,7 +319,7 @@ class ShardTrainer:
     @torch.no_grad()
     def certified_figures(self) -> dict[str, Any]:
         """How far the attention can be from the paper's, where the table's rows are proven; nothing otherwise."""
-        if not isinstance(self.model, ASGAT) or not self.shard.operator.table.exact:
+        if not isinstance(self.model, AttentionModel) or not self.shard.operator.table.exact:
             return {}
         self.model.load_state_dict(self.best_state)
         bounds = [c.bound.double() for c in self.model.certificates(self.shard.operator)]

@@ -71,7 +71,7 @@ def measure(study: Reproduction, dataset: str, k: int | None) -> dict[str, Any]:
     for _ in range(2 if study.quick else EPOCHS):
         step()
     with torch.no_grad():
-        _, attentions = net.eval()(*inputs, return_attention_weights=False)
+        _, attentions = net.eval()(*inputs, return_attention_weights=True)
     run = timer(build, inputs, data, config, device, captured=k is not None)
     times = [run() for _ in range(1 if study.quick else 5)]
     weights = sum(a.heads for a in attentions)

@@ -18,7 +18,8 @@ from asgat.filters import SpectralFilter
 from asgat.graph import Graph
 from asgat.graph.hops import hop_distances
 from asgat.kernels import row_softmax
-from asgat.nn import ASGAT, ASGATConv
+from asgat.nn import ASGATConv
+from asgat.nn.attention_model import AttentionModel
 from asgat.report.figures import evaluate
 from asgat.spectral import ArmaOperator, ChebyshevOperator, ExactOperator, SpectralOperator
 from asgat.spectral.chebyshev import jackson
@@ -61,7 +62,7 @@ class AttentionRows:
 
 @torch.no_grad()
 def attention_rows(
-    model: ASGAT, operator: SpectralOperator, graph: Graph, nodes: Ints, limit: int | None = None
+    model: AttentionModel, operator: SpectralOperator, graph: Graph, nodes: Ints, limit: int | None = None
 ) -> list[AttentionRows]:
     """What the given nodes attend to, layer by layer.
 
@@ -232,7 +233,7 @@ def explain(run: Any, node: int) -> list[dict[str, Any]]:
 
 def check_attends(run: Any) -> None:
     """Refuses a model without spectral attention."""
-    if not isinstance(run.model, ASGAT):
+    if not isinstance(run.model, AttentionModel):
         raise AsgatError(
             f"{run.name} has no spectral attention to explain; name a run of an asgat model, such as asgat-cheb."
         )

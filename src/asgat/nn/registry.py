@@ -28,7 +28,7 @@ from asgat.filters import HeatFilter, MLPFilter, PolynomialFilter, SpectralFilte
 from asgat.graph import Graph
 from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.asgat import ASGAT
-from asgat.nn.asgat_linear import ASGATLinear
+from asgat.nn.attention_model import AttentionModel
 from asgat.nn.baselines import APPNP, GAT, GCN, GPRGNN, H2GCN, LINKX, MLP, SAGE, SGC, ARMANet, ChebNet, GeomGCN
 from asgat.nn.baselines.geom_gcn import virtual_nodes
 from asgat.nn.ensemble import Ensemble
@@ -156,12 +156,14 @@ def _build_asgat(
     in_channels: int,
     out_channels: int,
     num_nodes: int | None = None,
-    model: type[ASGAT] = ASGAT,
-) -> ASGAT:
+    linear: bool = False,
+) -> AttentionModel:
     if config.members > 1:
         one = config.replace(members=1)
-        return Ensemble([_build_asgat(one, in_channels, out_channels, num_nodes, model) for _ in range(config.members)])
-    return model(
+        return Ensemble(
+            [_build_asgat(one, in_channels, out_channels, num_nodes, linear) for _ in range(config.members)]
+        )
+    return ASGAT(
         in_channels,
         config.hidden,
         out_channels,
@@ -171,6 +173,7 @@ def _build_asgat(
         k=config.k,
         dropout=config.dropout,
         elu=config.elu,
+        linear=linear,
         root=config.root,
         mix=config.mix,
         gain=config.gain,
@@ -280,7 +283,7 @@ MODELS: dict[str, ModelSpec] = {
             "the paper's model with a linear last layer",
             {"operator": "chebyshev", "filter": "mlp", **PAPER},
         ),
-        build=partial(_build_asgat, model=ASGATLinear),
+        build=partial(_build_asgat, linear=True),
     ),
     "asgat-plus": _asgat("the paper's model with a root term and options", {}, {"root": True}),
     # The baselines' defaults are the settings of their papers, or of PyG's benchmark of them where a paper gives none.

@@ -63,7 +63,11 @@ class StackedASGAT:
     @staticmethod
     def serves(model: nn.Module) -> bool:
         """Whether a model has nothing but what is computed here."""
-        return type(model) is ASGAT and all(_KNOWN.fullmatch(name) for name in model.state_dict())
+        return (
+            type(model) is ASGAT
+            and len(model.convs) == len(model.layers)
+            and all(_KNOWN.fullmatch(name) for name in model.state_dict())
+        )
 
     @property
     def dropouts(self) -> int:

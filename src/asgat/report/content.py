@@ -17,7 +17,7 @@ from asgat.graph import Graph
 from asgat.graph.homophily import beta, node_homophily
 from asgat.graph.hops import hop_distances
 from asgat.kernels import row_softmax
-from asgat.nn import ASGAT
+from asgat.nn.attention_model import AttentionModel
 from asgat.report.explorer import explorer
 from asgat.report.figures import character, evaluate
 from asgat.report.findings import attention_findings, data_findings, training_findings
@@ -38,7 +38,7 @@ def collect(run: TrainedRun) -> dict[str, Any]:
     prediction = np.asarray(run.logits().argmax(dim=-1).cpu().numpy(), dtype=np.int64)
     filters = distance = None
     findings = training_findings(run, result, prediction)
-    if isinstance(run.model, ASGAT):
+    if isinstance(run.model, AttentionModel):
         graph = run.attended_graph
         frequency = np.linspace(0.0, 2.0, 201)
         density = spectral_density(graph, frequency)
@@ -177,7 +177,9 @@ def confusion(run: TrainedRun, prediction: Ints) -> list[list[int]]:
     return [[int(number) for number in row] for row in counts]
 
 
-def attention_distance(model: ASGAT, operator: SpectralOperator, graph: Graph, seed: int = 0) -> dict[str, Any]:
+def attention_distance(
+    model: AttentionModel, operator: SpectralOperator, graph: Graph, seed: int = 0
+) -> dict[str, Any]:
     """The share of attention each head spends by distance, over all nodes or, on a large graph, a sample."""
     nodes = np.arange(graph.num_nodes)
     if graph.num_nodes > 3 * DISTANCE_NODES:

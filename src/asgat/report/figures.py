@@ -14,7 +14,7 @@ import torch
 from asgat.files.atomic import write_atomic
 from asgat.filters import SpectralFilter
 from asgat.graph import Graph
-from asgat.nn import ASGAT
+from asgat.nn.attention_model import AttentionModel
 from asgat.spectral import spectral_density
 
 
@@ -42,7 +42,7 @@ def character(response: np.ndarray, frequency: np.ndarray, density: np.ndarray) 
     return "mixed" if slope or bend else "flat"
 
 
-def filter_figure(model: ASGAT, graph: Graph, path: Path, title: str) -> Path:
+def filter_figure(model: AttentionModel, graph: Graph, path: Path, title: str) -> Path:
     """Draws the learned response of every head over λ, one panel per layer, the graph's spectral density behind.
 
     The scale of a response matters (softmax sharpens with it) and so does its shape; only its level does little.

@@ -21,7 +21,8 @@ from asgat.data.dataset import Dataset, Split
 from asgat.errors import AsgatError
 from asgat.files.lock import locked
 from asgat.kernels.sparse_features import SparseFeatures, features_tensor
-from asgat.nn.asgat import ASGAT, with_adjacency
+from asgat.nn.asgat import with_adjacency
+from asgat.nn.attention_model import AttentionModel
 from asgat.nn.registry import ModelSpec, model_spec
 from asgat.spectral import TableOperator
 from asgat.spectral.arma import RationalForm
@@ -244,7 +245,7 @@ def certified_figures(
     With a ``tolerance`` the rows over it are given more candidates until none is left, and the model is judged anew.
     """
     model = spec.make(config, dataset.num_features, dataset.num_classes, dataset.num_nodes).to(y.device)
-    if not isinstance(model, ASGAT):
+    if not isinstance(model, AttentionModel):
         return {}
     operator = inputs[1]
     if not isinstance(operator, TableOperator):  # it scores all pairs
