@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from typing import TypeVar
 
 import torch
@@ -73,9 +72,15 @@ class FilterStack(SpectralFilter):
     def _batched(self, module: nn.Module, prefix: str, *inputs: Tensor) -> Tensor:
         state = {**dict(self.filter.named_parameters(prefix)), **dict(self.filter.named_buffers(prefix))}
         if not state:
-            return module(*inputs).expand(self.runs, -1, -1)
-        call: Callable[..., Tensor] = torch.vmap(lambda own: functional_call(module, own, inputs))
-        return call(state)
+            same: Tensor = module(*inputs)
+            return same.expand(self.runs, -1, -1)
+
+        def call(own: dict[str, Tensor]) -> Tensor:
+            response: Tensor = functional_call(module, own, inputs)
+            return response
+
+        batched: Tensor = torch.vmap(call)(state)
+        return batched
 
     @property
     def fixed(self) -> bool:

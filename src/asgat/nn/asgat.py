@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, Unpack
+from collections.abc import Iterable
+from typing import Literal, Unpack, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -120,7 +121,7 @@ class ASGAT(AttentionModel):
         return [layer for layer in self.layers if isinstance(layer, ASGATConv)]
 
     def reset_parameters(self) -> None:
-        for layer in self.layers:
+        for layer in cast(Iterable[ASGATConv | nn.Linear], self.layers):
             layer.reset_parameters()
         if self.jump_weight is not None:
             nn.init.xavier_uniform_(self.jump_weight)

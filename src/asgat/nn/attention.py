@@ -111,7 +111,7 @@ def attend(
     certificate = operator.certify(filter, index, score) if certified else None
     weight = row_softmax(score)
     if isinstance(filter, FilterStack):
-        shape = filter.runs, -1, *weight.shape[1:]
+        shape = filter.runs, weight.size(0) // filter.runs, *weight.shape[1:]
         index, weight = index.view(shape), weight.view(shape)
     return SparseAttention(index, weight, operator.num_nodes, certificate)
 

@@ -154,7 +154,7 @@ class ChebyshevOperator(SpectralOperator):
         filtered: Tensor = _Filtered.apply(coefficients.to(dtype), each, self)  # type: ignore[no-untyped-call]
         return filtered
 
-    def _terms(self, signal: Tensor) -> Iterator[Tensor]:
+    def _terms_of(self, signal: Tensor) -> Iterator[Tensor]:
         """T_0(X) x, …, T_R(X) x for signals [N, heads, F], by products that add up in a fixed order."""
         assert self._rows_of_x is not None
         for term in self._polynomials(signal.flatten(1), self._rows_of_x.matmul):
@@ -208,12 +208,12 @@ class _Filtered(torch.autograd.Function):
     def forward(ctx: Any, coefficients: Tensor, signal: Tensor, operator: ChebyshevOperator) -> Tensor:
         ctx.save_for_backward(coefficients, signal)
         ctx.operator = operator
-        return _weighted_sum(coefficients, operator._terms(signal.transpose(0, 1)))
+        return _weighted_sum(coefficients, operator._terms_of(signal.transpose(0, 1)))
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         coefficients, signal = ctx.saved_tensors
-        terms = torch.stack(list(ctx.operator._terms(grad.transpose(0, 1))))  # [R + 1, N, heads, F]
+        terms = torch.stack(list(ctx.operator._terms_of(grad.transpose(0, 1))))  # [R + 1, N, heads, F]
         to_coefficients = to_signal = None
         if ctx.needs_input_grad[0]:
             each = zip(terms.unbind(2), signal.expand_as(grad), strict=True)
@@ -230,7 +230,8 @@ def _weighted_sum(coefficients: Tensor, terms: Iterable[Tensor]) -> Tensor:
     total = 0.0 + next(parts)  # not -0
     for part in parts:
         total += part
-    return total.transpose(0, 1).contiguous()
+    filtered: Tensor = total.transpose(0, 1).contiguous()
+    return filtered
 
 
 def _reached(basis: Tensor) -> Tensor:
