@@ -106,7 +106,8 @@ def test_runs_have_the_masks_they_have_alone(device: str, dtype: torch.dtype, sh
 
 
 def test_given_seeds_are_asked_for_once_per_dropout_of_stacked_runs() -> None:
-    x, asked = torch.randn(2, 400), []
+    x = torch.randn(2, 400)
+    asked: list[int] = []
 
     def seeds() -> Tensor:
         asked.append(len(asked))

@@ -1,5 +1,6 @@
 import copy
 import pickle
+from typing import Any
 
 from tests.strategies import ZOO
 
@@ -11,8 +12,9 @@ from asgat.spectral import ChebyshevOperator
 
 
 def test_a_copy_shares_the_operator_and_a_pickle_is_empty():
-    cache = LayerCache(ChebyshevOperator(ZOO["path"], order=2))
-    cache.attention = ((), ASGATConv(2, 2).attention(cache.operator))
+    operator = ChebyshevOperator(ZOO["path"], order=2)
+    cache = LayerCache(operator)
+    cache.attention = ((), ASGATConv(2, 2).attention(operator))
     copied = copy.deepcopy(cache)
     assert copied.operator is cache.operator
     assert copied.attention is None
@@ -31,8 +33,9 @@ def test_the_filter_of_stacked_runs_is_one_object_until_it_is_replaced():
 
 
 def test_the_filter_of_a_stack_of_one_is_that_of_its_run():
-    layer, cache = stack([ASGATConv(2, 2, heads=2)]), LayerCache()
-    one = cache.filter_of(layer.filter, 1)
+    layer: Any = stack([ASGATConv(2, 2, heads=2)])
+    cache = LayerCache()
+    one: Any = cache.filter_of(layer.filter, 1)
     assert type(one) is type(layer.filter)
     assert cache.filter_of(layer.filter, 1) is one
     assert one.layers[0].weight.shape == layer.filter.layers[0].weight.shape[1:]
