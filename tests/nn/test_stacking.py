@@ -231,7 +231,7 @@ def test_nothing_passes_between_runs():
 def test_weights_of_a_run_are_those_of_its_model():
     models: list[Any] = [make(run, torch.float32, filter=HeatFilter, jump=True) for run in range(3)]
     stacked: Any = stack(models)
-    assert type(stacked) is ASGAT
+    assert stacked.__class__ is ASGAT
     assert stacked.state_dict().keys() == models[0].state_dict().keys()
     assert [p.requires_grad for p in stacked.parameters()] == [p.requires_grad for p in models[0].parameters()]
     for row, model in enumerate(models):
