@@ -55,7 +55,7 @@ def assert_same(batched, single):
         ("asgat-plus", {"members": 3, "gain": 0.5}),
         # Without it, biases whose gradient is rounding alone: Adam with weight decay blows that up. See MLPFilter.
         ("asgat-exact", {"filter_activation": "tanh"}),
-        ("asgat-heat", {"heat_learned": True}),
+        ("asgat-heat", {"heat_scale": 2.0}),
         ("asgat-cheb", {"form": "table", "exact_sums": True}),
         ("gcn", {}),
     ],

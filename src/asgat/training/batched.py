@@ -15,7 +15,8 @@ from asgat.config import ASGATConfig, TrainConfig
 from asgat.data.dataset import Dataset, Split
 from asgat.errors import AsgatError
 from asgat.nn.asgat import ASGAT
-from asgat.nn.memory_plan import available_memory, plan
+from asgat.available_memory import available_memory
+from asgat.nn.memory_plan import plan
 from asgat.nn.registry import ModelSpec, model_spec
 from asgat.nn.stacked_asgat import StackedASGAT
 from asgat.spectral import SpectralOperator

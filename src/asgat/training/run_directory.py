@@ -45,7 +45,7 @@ class RunDirectory:
         self._sweep()
         config = self.path / "config.toml"
         if not fresh and config.exists():
-            earlier = read_toml(config)
+            earlier = _with_current_settings(read_toml(config))
             if earlier != settings:
                 differing = [key for key in _flat(settings) if _flat(settings).get(key) != _flat(earlier).get(key)]
                 differing += [key for key in _flat(earlier) if key not in _flat(settings)]
@@ -102,6 +102,16 @@ class RunDirectory:
     def write_model(self, state: dict[str, Tensor], metadata: Mapping[str, Any]) -> None:
         text = {key: json.dumps(value) for key, value in metadata.items()}
         write_atomic(self.path / "model.safetensors", save(state, metadata=text))
+
+
+def _with_current_settings(written: dict[str, Any]) -> dict[str, Any]:
+    """What an earlier version wrote as this one writes it: without settings it dropped, with the defaults of new ones."""
+    from asgat.nn.registry import make_config
+
+    try:
+        return {**written, "config": make_config(written["model"], **written["config"]).to_dict()}
+    except (AsgatError, KeyError, TypeError):
+        return written
 
 
 def _flat(values: Mapping[str, Any]) -> dict[str, Any]:

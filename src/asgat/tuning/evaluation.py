@@ -23,8 +23,8 @@ from asgat.training.trainer import RunResult
 OF_THE_MODEL = {"lr", "weight_decay", "dropout", "hidden", "layers", "heads", "out_heads", "k", "elu", "root", "mix"}
 OF_THE_MODEL |= {"gain", "members", "jump", "adjacency", "propagate", "alpha", "balanced", "balance"}
 OF_THE_MODEL |= {"normalize_features", "epochs", "patience", "max_restarts"}
-OF_THE_MODEL |= {"filter", "filter_hidden", "filter_activation", "filter_degree"}
-OF_THE_MODEL |= {"heat_scale", "heat_learned"}
+OF_THE_MODEL |= {"filter", "filter_hidden", "filter_activation"}
+OF_THE_MODEL |= {"heat_scale"}
 """Settings that change nothing about what a model makes of the graph."""
 KEPT = 12  # operators
 
