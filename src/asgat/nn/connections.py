@@ -10,11 +10,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from asgat.available_memory import available_memory
 from asgat.errors import AsgatError
 from asgat.filters import PolynomialFilter, WalkFilter
 from asgat.graph import Graph
 from asgat.nn.asgat_conv import OperatorFactory
-from asgat.available_memory import available_memory
 from asgat.spectral import ChebyshevOperator, SpectralOperator
 
 _NO_EDGE = 1e-9  # of a normalised weight: what rounding leaves where there is no edge is far below

@@ -1,5 +1,8 @@
 """Spectral operators: a graph's scores ψ = g(L) for any filter g. Numerics only, no neural network in here."""
 
+from functools import partial
+
+from asgat.moved import moved_name
 from asgat.spectral.arma import ArmaOperator, ArmaTableOperator
 from asgat.spectral.chebyshev import ChebyshevOperator
 from asgat.spectral.density import spectral_density
@@ -16,3 +19,5 @@ __all__ = [
     "TableOperator",
     "spectral_density",
 ]
+
+__getattr__ = partial(moved_name, __name__)

@@ -11,11 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from asgat.available_memory import available_memory
 from asgat.config import ASGATConfig, TrainConfig
 from asgat.data.dataset import Dataset, Split
 from asgat.errors import AsgatError
 from asgat.nn.asgat import ASGAT
-from asgat.available_memory import available_memory
 from asgat.nn.memory_plan import plan
 from asgat.nn.registry import ModelSpec, model_spec
 from asgat.nn.stacked_asgat import StackedASGAT

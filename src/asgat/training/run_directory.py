@@ -105,7 +105,7 @@ class RunDirectory:
 
 
 def _with_current_settings(written: dict[str, Any]) -> dict[str, Any]:
-    """What an earlier version wrote as this one writes it: without settings it dropped, with the defaults of new ones."""
+    """What an earlier version wrote, as this one writes it: without removed settings, with defaults of new ones."""
     from asgat.nn.registry import make_config
 
     try:
