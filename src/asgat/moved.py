@@ -46,7 +46,7 @@ NAMES = {  # those with another name, or in another place than the rest of their
 
 
 def moved_name(module: str, name: str) -> Any:
-    """What used to be ``module.name``. A package whose names moved has ``__getattr__ = partial(moved_name, __name__)``."""
+    """What used to be ``module.name``; also a package's ``__getattr__``, as ``partial(moved_name, __name__)``."""
     old = f"{module}.{name}"
     new = NAMES.get(old) or (f"{MODULES[module]}.{name}" if module in MODULES else "")
     place, _, new_name = new.rpartition(".")
