@@ -17,7 +17,7 @@ MODULES = {
     "asgat.coupling": "asgat.graph.cocitation",
     "asgat.data.convert": "asgat.disk.converter",
     "asgat.data.on_disk": "asgat.disk.disk_graph",
-    "asgat.data.own_graph": "asgat.tabular.user_graph",
+    "asgat.data.own_graph": "asgat.tabular.conversions",
     "asgat.data.registry": "asgat.data.datasets",
     "asgat.data.tabular": "asgat.tabular.assembly",
     "asgat.embedding": "asgat.nn.deepwalk",
@@ -36,7 +36,7 @@ MODULES = {
 NAMES = {  # those with another name, or in another place than the rest of their module
     "asgat.coupling.coupling_graph": "asgat.graph.cocitation.cocitation_graph",
     "asgat.data.own_graph.OwnGraph": "asgat.tabular.user_graph.UserGraph",
-    "asgat.data.own_graph.as_own_graph": "asgat.tabular.user_graph.as_user_graph",
+    "asgat.data.own_graph.as_own_graph": "asgat.tabular.conversions.as_user_graph",
     "asgat.explain.explain": "asgat.explain.explanation.explain",
     "asgat.nn.committee.Committee": "asgat.nn.ensemble.Ensemble",
     "asgat.similar.join_similar": "asgat.graph.knn_edges.add_knn_edges",

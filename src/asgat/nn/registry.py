@@ -22,8 +22,8 @@ from asgat.config import (
     SGCConfig,
     TrainConfig,
 )
-from asgat.data.published_relations import Reader, find_relations
 from asgat.errors import AsgatError, shown, suggest
+from asgat.geometry.relations import Reader, find_relations
 from asgat.graph import Graph
 from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.asgat_linear import ASGATLinear

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import nn
 
@@ -20,12 +19,15 @@ from asgat.config import OPTIONS, TrainConfig
 from asgat.data.dataset import Dataset, Split
 from asgat.errors import AsgatError
 from asgat.files.lock import locked
-from asgat.kernels.sparse_features import SparseFeatures, features_tensor
-from asgat.nn.asgat import ASGAT, with_adjacency
+from asgat.nn.asgat import ASGAT
 from asgat.nn.registry import ModelSpec, model_spec
 from asgat.spectral import TableOperator
 from asgat.spectral.arma import RationalForm
 from asgat.tables.candidate_table import Progress
+from asgat.training.inputs import make_features as make_features
+from asgat.training.inputs import make_inputs as make_inputs
+from asgat.training.inputs import normalise_rows as normalise_rows
+from asgat.training.inputs import prepare_graph as prepare_graph
 from asgat.training.memory import keep_freed_memory
 from asgat.training.run_directory import RunDirectory
 from asgat.training.trainer import Epoch, RunResult, evaluate, train_run
@@ -34,42 +36,6 @@ from asgat.training.unfinished import Keeper
 RunProgress = Callable[[int, Epoch], None]
 Together = Callable[..., Iterator[tuple[int, RunResult]]]
 Finished = Callable[[int, dict[str, torch.Tensor], tuple[Any, ...]], None]
-
-
-def normalise_rows(x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Feature rows scaled so that their absolute values sum to 1; rows of zeros stay."""
-    total = np.abs(x).sum(axis=1, keepdims=True)
-    return np.asarray(x / np.where(total > 0, total, 1.0), dtype=np.float32)
-
-
-def make_inputs(
-    dataset: Dataset, model: str, config: TrainConfig, device: torch.device, building: Progress | None = None
-) -> tuple[Any, ...]:
-    """What the model's ``forward`` takes for this data set: features, then what the model made of the graph."""
-    features = make_features(dataset, model, config, device)
-    return features, *prepare_graph(dataset, model, config, device, building)
-
-
-def make_features(
-    dataset: Dataset, model: str, config: TrainConfig, device: torch.device
-) -> torch.Tensor | SparseFeatures:
-    """The features of a data set as the model takes them."""
-    x = normalise_rows(dataset.x) if config.normalize_features else dataset.x
-    if not model_spec(model).sparse:
-        return torch.tensor(x, device=device)
-    if getattr(config, "adjacency", False):
-        return features_tensor(with_adjacency(x, dataset.graph_for(config)), device)
-    return features_tensor(x, device)
-
-
-def prepare_graph(
-    dataset: Dataset, model: str, config: TrainConfig, device: torch.device, building: Progress | None = None
-) -> tuple[Any, ...]:
-    """What the model makes of the graph of a data set."""
-    spec = model_spec(model)
-    graph = dataset.graph_for(config)
-    relations = [dataset.relations] if spec.published else []
-    return spec.prepare(graph, config, device, building, *relations)
 
 
 def run(
