@@ -33,14 +33,8 @@ from asgat.nn.baselines import APPNP, GAT, GCN, GPRGNN, H2GCN, LINKX, MLP, SAGE,
 from asgat.nn.baselines.geom_gcn import virtual_nodes
 from asgat.nn.ensemble import Ensemble
 from asgat.nn.memory_plan import check_plan
-from asgat.spectral import (
-    ArmaOperator,
-    ArmaTableOperator,
-    ChebyshevOperator,
-    ExactOperator,
-    SpectralOperator,
-    TableOperator,
-)
+from asgat.spectral import ArmaOperator, ChebyshevOperator, ExactOperator, SpectralOperator
+from asgat.tables import ArmaTableOperator, TableOperator
 from asgat.tables.candidate_table import Progress
 
 
@@ -146,8 +140,8 @@ def make_operator(
         storage=getattr(torch, config.storage),
         builder="exact" if form == "exact table" else "truncated",
         progress=progress,
+        exact_sums=config.exact_sums,
     )
-    operator.exact_sums = config.exact_sums
     return operator
 
 

@@ -23,8 +23,8 @@ from asgat.files.lock import locked
 from asgat.kernels.sparse_features import SparseFeatures, features_tensor
 from asgat.nn.asgat import ASGAT, with_adjacency
 from asgat.nn.registry import ModelSpec, model_spec
-from asgat.spectral import TableOperator
-from asgat.spectral.arma import RationalForm
+from asgat.spectral import SpectralOperator
+from asgat.tables import TableOperator
 from asgat.tables.candidate_table import Progress
 from asgat.training.memory import keep_freed_memory
 from asgat.training.run_directory import RunDirectory
@@ -213,7 +213,7 @@ def _one_by_one(
 
 def resumable(inputs: Sequence[Any]) -> bool:
     """Whether a run can go on from the middle: a rational form remembers what it met since the start."""
-    return not any(isinstance(part, RationalForm) for part in inputs)
+    return not any(getattr(part, "records_fallbacks", False) for part in inputs)
 
 
 def run_split(dataset: Dataset, i: int) -> Split:
@@ -272,7 +272,7 @@ def certified_figures(
 
 def fallback_figures(inputs: Sequence[Any]) -> dict[str, Any] | None:
     """What a run had to replace by Chebyshev polynomials: the most heads at a time, how often, the largest residual."""
-    taken = [part.take_fallback() for part in inputs if isinstance(part, RationalForm)]
+    taken = [part.take_fallback() for part in inputs if isinstance(part, SpectralOperator)]
     rows = [
         {
             "heads": found.heads,
