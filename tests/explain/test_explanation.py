@@ -24,7 +24,8 @@ from asgat.explain.explanation import (
 from asgat.filters import HeatFilter, MLPFilter
 from asgat.nn import ASGAT, ASGATConv
 from asgat.nn.registry import make_config
-from asgat.spectral import ChebyshevOperator, ExactOperator, TableOperator
+from asgat.spectral import ChebyshevOperator, ExactOperator
+from asgat.tables import TableOperator
 from asgat.training.runner import run
 
 GENERIC = ZOO["generic too"]

@@ -5,7 +5,7 @@ from tests.training.small import jobs, problem, settings, small_dataset
 
 from asgat.errors import AsgatError
 from asgat.nn.registry import make_config
-from asgat.spectral import TableOperator
+from asgat.tables import TableOperator
 from asgat.training.batched import check_configs, run_batched, runs_at_once, train_batched
 from asgat.training.batched import together as runs_together
 from asgat.training.batched_step import Job

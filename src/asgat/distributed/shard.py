@@ -20,9 +20,10 @@ from asgat.graph import Graph
 from asgat.kernels.sparse_features import SparseFeatures, features_tensor
 from asgat.nn.memory_plan import choose_form, table_candidates
 from asgat.nn.registry import model_spec
-from asgat.tables.candidate_table import CandidateTable, Progress, SparseRows
+from asgat.tables import RowOperator
+from asgat.tables.candidate_table import CandidateTable, Progress
 from asgat.tables.exact_builder import build_exact
-from asgat.tables.table_rows import ShardOperator
+from asgat.tables.sparse_rows import SparseRows
 from asgat.tables.truncated_builder import build_truncated
 from asgat.training.runner import normalise_rows
 
@@ -128,7 +129,7 @@ class Shard:
     last: int
     x: Tensor | SparseFeatures
     y: Tensor
-    operator: ShardOperator
+    operator: RowOperator
     exchange: Exchange
 
     def figures(self) -> dict[str, Any]:
@@ -167,7 +168,7 @@ def build_shard(
     number[first:last] = torch.arange(last - first, dtype=torch.int32)
     number[touched] = torch.arange(last - first, last - first + len(needed), dtype=torch.int32)
     exchange = Exchange(group, bounds, needed, everything)
-    operator = ShardOperator(
+    operator = RowOperator(
         table,
         table_candidates(source.num_nodes, config),
         dtype=dtype,

@@ -20,8 +20,9 @@ from asgat.graph.hops import hop_distances
 from asgat.kernels import row_softmax
 from asgat.nn import ASGAT, ASGATConv
 from asgat.report.figures import evaluate
-from asgat.spectral import ArmaOperator, ChebyshevOperator, ExactOperator, SpectralOperator
-from asgat.spectral.chebyshev import jackson
+from asgat.spectral import ChebyshevOperator, ExactOperator, SpectralOperator
+from asgat.spectral.chebyshev_interpolation import jackson
+from asgat.tables import TableOperator
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -158,7 +159,7 @@ class Bands:
 
 def applied_response(operator: SpectralOperator, filter: SpectralFilter, frequency: Floats) -> Floats:
     """The response [n, heads] the operator applies for a filter: a polynomial where it takes one in its place."""
-    if isinstance(operator, ChebyshevOperator) and not isinstance(operator, ArmaOperator):
+    if isinstance(operator, ChebyshevOperator | TableOperator):
         with torch.no_grad():
             coefficients = operator.coefficients(filter).cpu().double().numpy()
         return np.asarray(cheb.chebval(2.0 * frequency / operator.lambda_max - 1.0, coefficients.T)).T

@@ -20,6 +20,7 @@ from asgat.nn.asgat_conv import ASGATConv, OperatorFactory, product
 from asgat.nn.attention import SparseAttention, attend
 from asgat.spectral import SpectralOperator
 from asgat.spectral.certificate import Certificate
+from asgat.spectral.graph_operator import as_graph_operator
 
 Elu = Literal["every", "hidden", "last", "none"]
 
@@ -167,7 +168,7 @@ class ASGAT(nn.Module):
                 out = F.elu(out)
             hidden = out
         if self.propagation is not None:
-            out = operator.apply(self.propagation, out)[0]
+            out = as_graph_operator(operator).apply(self.propagation, out)[0]
         return out if return_attention_weights is None else (out, attentions)
 
 

@@ -15,14 +15,8 @@ from asgat.graph import Graph
 from asgat.nn.asgat import ASGAT
 from asgat.nn.ensemble import Ensemble
 from asgat.nn.memory_plan import check_plan, table_candidates
-from asgat.spectral import (
-    ArmaOperator,
-    ArmaTableOperator,
-    ChebyshevOperator,
-    ExactOperator,
-    SpectralOperator,
-    TableOperator,
-)
+from asgat.spectral import ArmaOperator, ChebyshevOperator, ExactOperator, SpectralOperator
+from asgat.tables import ArmaTableOperator, TableOperator
 from asgat.tables.candidate_table import Progress
 
 
@@ -61,7 +55,7 @@ def make_operator(
         return ExactOperator(graph, **where)
     if form == "dense":
         return ArmaOperator(graph, **arma, **where) if arma else ChebyshevOperator(graph, config.order, **where)
-    operator = (ArmaTableOperator if arma else TableOperator)(
+    return (ArmaTableOperator if arma else TableOperator)(
         graph,
         config.order,
         candidates=table_candidates(graph.num_nodes, config),
@@ -69,11 +63,10 @@ def make_operator(
         storage=getattr(torch, config.storage),
         builder="exact" if form == "exact table" else "truncated",
         progress=progress,
+        exact_sums=config.exact_sums,
         **arma,
         **where,
     )
-    operator.exact_sums = config.exact_sums
-    return operator
 
 
 def build_asgat(

@@ -20,7 +20,6 @@ from asgat.nn.memory_plan import plan
 from asgat.nn.registry import ModelSpec, model_spec
 from asgat.nn.stacked_asgat import StackedASGAT
 from asgat.spectral import SpectralOperator
-from asgat.spectral.arma import RationalForm
 from asgat.tables.candidate_table import Progress
 from asgat.training.batched_step import BatchedStep, CapturedBatch, EagerBatch, Job
 from asgat.training.early_stopping import EarlyStopping
@@ -247,7 +246,7 @@ def _iter_single(
 ) -> Iterator[tuple[int, Outcome]]:
     meter = _Meter(len(jobs), progress)
     operator = inputs[1] if len(inputs) == 2 else None
-    alone = isinstance(operator, RationalForm) or getattr(operator, "exact_sums", False)
+    alone = any(getattr(operator, name, False) for name in ("records_fallbacks", "exact_sums"))
     stackable = isinstance(operator, SpectralOperator) and not alone
     if not stackable or not StackedASGAT.serves(build(jobs[0].config)):
         for place, job in enumerate(jobs):

@@ -17,8 +17,7 @@ from asgat.errors import AsgatError
 from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.asgat import ASGAT
 from asgat.nn.asgat_conv import ASGATConv
-from asgat.spectral import TableOperator
-from asgat.tables.table_rows import ShardOperator
+from asgat.tables import RowOperator, TableOperator
 from asgat.training.step import Step, score
 
 FRESH = 4  # rows of a hidden layer computed for a batch, at most, for each of its nodes
@@ -49,7 +48,7 @@ class MinibatchStep(Step):
         self.net, self.batch_size = model, int(getattr(config, "batch_size", None) or len(split.train))
         self.limit = FRESH * self.batch_size
         self.features = _Rows(x)
-        self.operator = ShardOperator.of(operator)
+        self.operator = operator.rows
         self.number = torch.zeros(operator.num_nodes, dtype=torch.int32, device=y.device)
         widths = [conv.out_channels * (conv.heads if conv.concat else 1) for conv in model.convs[:-1]]
         self.hidden = [kept_rows(operator.num_nodes, width, x.dtype, y.device) for width in widths]
@@ -136,7 +135,7 @@ class MinibatchStep(Step):
             self.number[order] = torch.arange(len(order), dtype=torch.int32, device=order.device)
         return _Part(operator.renumbered(self.number, len(order)), torch.cat([rows, fresh]), kept)
 
-    def _layer(self, layer: int, x: Tensor | SparseFeatures, operator: ShardOperator) -> Tensor:
+    def _layer(self, layer: int, x: Tensor | SparseFeatures, operator: RowOperator) -> Tensor:
         out: Tensor = self.net.convs[layer](x, operator)
         last = layer == len(self.net.convs) - 1
         if self.net.elu == "every" or self.net.elu == ("last" if last else "hidden"):
@@ -147,7 +146,7 @@ class MinibatchStep(Step):
 class _Part:
     """A layer's operator for some rows; its input rows are those of ``fresh`` nodes, then of ``kept`` ones."""
 
-    def __init__(self, operator: ShardOperator, fresh: Tensor, kept: Tensor) -> None:
+    def __init__(self, operator: RowOperator, fresh: Tensor, kept: Tensor) -> None:
         self.operator, self.fresh, self.kept = operator, fresh, kept
 
 

@@ -21,8 +21,8 @@ from asgat.errors import AsgatError
 from asgat.files.lock import locked
 from asgat.nn.asgat import ASGAT
 from asgat.nn.registry import ModelSpec, model_spec
-from asgat.spectral import TableOperator
-from asgat.spectral.arma import RationalForm
+from asgat.spectral import SpectralOperator
+from asgat.tables import TableOperator
 from asgat.tables.candidate_table import Progress
 from asgat.training.inputs import make_features as make_features
 from asgat.training.inputs import make_inputs as make_inputs
@@ -179,7 +179,7 @@ def _one_by_one(
 
 def resumable(inputs: Sequence[Any]) -> bool:
     """Whether a run can go on from the middle: a rational form remembers what it met since the start."""
-    return not any(isinstance(part, RationalForm) for part in inputs)
+    return not any(getattr(part, "records_fallbacks", False) for part in inputs)
 
 
 def run_split(dataset: Dataset, i: int) -> Split:
@@ -238,7 +238,7 @@ def certified_figures(
 
 def fallback_figures(inputs: Sequence[Any]) -> dict[str, Any] | None:
     """What a run had to replace by Chebyshev polynomials: the most heads at a time, how often, the largest residual."""
-    taken = [part.take_fallback() for part in inputs if isinstance(part, RationalForm)]
+    taken = [part.take_fallback() for part in inputs if isinstance(part, SpectralOperator)]
     rows = [
         {
             "heads": found.heads,
