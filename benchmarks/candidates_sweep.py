@@ -17,7 +17,7 @@ from asgat.bench.certificate_error import judge
 from asgat.bench.settings import published_config
 from asgat.data import load_dataset
 from asgat.nn import ASGAT
-from asgat.nn.building import make_operator
+from asgat.nn.from_config import make_operator
 from asgat.nn.registry import model_spec
 from asgat.training.runner import make_inputs
 from asgat.training.trainer import train

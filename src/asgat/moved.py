@@ -28,8 +28,6 @@ MODULES = {
     "asgat.predictions": "asgat.estimator.predictions",
     "asgat.similar": "asgat.graph.knn_edges",
     "asgat.sparse_features": "asgat.kernels.sparse_features",
-    "asgat.spectral.base": "asgat.spectral.spectral_operator",
-    "asgat.spectral.candidates": "asgat.tables.candidate_table",
     "asgat.spectral.table": "asgat.tables.table_operator",
     "asgat.training.checkpoint": "asgat.training.run_directory",
 }

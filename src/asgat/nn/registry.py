@@ -29,7 +29,7 @@ from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.asgat_linear import ASGATLinear
 from asgat.nn.baselines import APPNP, GAT, GCN, GPRGNN, H2GCN, LINKX, MLP, SAGE, SGC, ARMANet, ChebNet, GeomGCN
 from asgat.nn.baselines.geom_gcn import virtual_nodes
-from asgat.nn.building import build_asgat, make_operator
+from asgat.nn.from_config import build_asgat, make_operator
 from asgat.tables.candidate_table import Progress
 
 
