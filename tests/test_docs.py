@@ -47,9 +47,7 @@ def test_own_data_in_four_commands(tmp_path, monkeypatch, capsys):
     assert len(Path("predictions.csv").read_text(encoding="utf-8").splitlines()) == 301
     scope = run(python.replace("epochs=50", "epochs=5"))
     np.testing.assert_array_equal(scope["probability"], scope["model"].predict_proba())
-    scores = run("from asgat.classifier import ASGATClassifier\n" + validation.replace("epochs=20", "epochs=10"))[
-        "scores"
-    ]
+    scores = run("from asgat import ASGATClassifier\n" + validation.replace("epochs=20", "epochs=10"))["scores"]
     assert scores.shape == (3,)
 
 

@@ -57,10 +57,10 @@ def test_an_old_name_is_the_new_one(name):
 
 def test_a_moved_name_of_a_package_warns():
     with pytest.warns(DeprecationWarning, match=r"asgat\.explain\.explain is now asgat\.explain\.explanation\.explain"):
-        from asgat.explain import explain  # type: ignore[attr-defined]
+        from asgat.explain import explain
     assert callable(explain)
     with pytest.raises(ImportError, match="never"):
-        from asgat.explain import never  # type: ignore[attr-defined]  # noqa: F401
+        from asgat.explain import never  # noqa: F401
 
 
 def test_all_that_was_imported_is_covered():
