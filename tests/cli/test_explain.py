@@ -10,6 +10,7 @@ from asgat.cli.app import app
 from asgat.data import load_dataset
 from asgat.errors import AsgatError
 from asgat.nn.registry import make_config
+from asgat.training.inputs import graph_for
 from asgat.training.runner import run
 
 
@@ -60,7 +61,7 @@ def test_explain_says_that_hops_count_links_to_similar_nodes(trained, tmp_path):
     assert "joined to the 2 most like it in features; hops count these" in output
     assert "most like it" not in call("explain", trained, "--node", 7)
     near = {row["node"] for row in json.loads((tmp_path / "out.json").read_text())["rows"] if row["hops"] == 1}
-    joined, given = (np.flatnonzero(g.adjacency[[7]].toarray()) for g in (data.graph_for(config), data.graph))
+    joined, given = (np.flatnonzero(g.adjacency[[7]].toarray()) for g in (graph_for(data, config), data.graph))
     assert near <= set(joined.tolist())
     assert near - set(given.tolist()), "a neighbour by its features alone"
 

@@ -1,5 +1,4 @@
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,12 +10,10 @@ from tests.training.tiny import tiny_dataset
 
 from asgat.errors import AsgatError
 from asgat.estimator.classifier import ASGATClassifier
-from asgat.filters import HeatFilter
 from asgat.graph import Graph
 from asgat.graph import knn_edges as similar
 from asgat.graph.knn_edges import add_knn_edges
 from asgat.nn.registry import make_config
-from asgat.training.runner import make_inputs
 from asgat.tuning.evaluation import Evaluation
 
 
@@ -82,24 +79,6 @@ def test_more_nodes_than_can_be_compared_are_refused(monkeypatch):
     monkeypatch.setattr(similar, "MOST_NODES", 2)
     with pytest.raises(AsgatError, match="refused above 2 of them, and this graph has 3; a model with similar=0"):
         add_knn_edges(Graph.from_edges([[0], [1]], 3), np.ones((3, 2), "f"), 1, 1.0)
-
-
-def test_what_a_model_takes_is_made_of_the_joined_graph():
-    data = tiny_dataset()
-    plain, joined = (make_config("asgat-plus", form="dense", similar=number, similar_weight=0.7) for number in (0, 2))
-    expected = add_knn_edges(data.graph, data.x, 2, 0.7)
-    assert expected.num_entries > data.graph.num_entries
-    assert data.graph_for(joined).num_entries == expected.num_entries
-    assert data.graph_for(plain).num_entries == data.graph.num_entries
-    assert data.graph_for(make_config("gcn")).num_entries == data.graph.num_entries
-    other = replace(data, graph=expected)
-    cpu = torch.device("cpu")
-    for config in (joined, joined.replace(adjacency=True)):
-        one, two = (
-            make_inputs(d, "asgat-plus", c, cpu) for d, c in ((data, config), (other, config.replace(similar=0)))
-        )
-        torch.testing.assert_close(one[0].to_dense(), two[0].to_dense())
-        torch.testing.assert_close(one[1].scores(HeatFilter(1))[1], two[1].scores(HeatFilter(1))[1])
 
 
 def test_a_search_does_not_mistake_one_graph_for_another():

@@ -6,9 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import array_shapes, arrays
 from safetensors import safe_open
 from tests.training.tiny import quick, tiny_dataset
 
@@ -19,7 +16,7 @@ from asgat.nn import ASGAT
 from asgat.nn.registry import make_config, model_spec
 from asgat.training import runner
 from asgat.training.run_directory import RunDirectory, load_model
-from asgat.training.runner import make_inputs, normalise_rows, run, summarise
+from asgat.training.runner import make_inputs, run, summarise
 from asgat.training.trainer import RunResult, evaluate, train
 
 RESULT_KEYS = set(
@@ -443,45 +440,6 @@ def test_a_directory_of_other_settings_is_refused(tmp_path, change, named):
     run(tiny_dataset(), runs=[0], out=tmp_path, **told)
     with pytest.raises(AsgatError, match=rf"other settings \({named}\)"):
         run(tiny_dataset(), runs=[0], out=tmp_path, **{**told, **change})
-
-
-# -- inputs -----------------------------------------------------------------------------------------
-
-
-@settings(deadline=None, max_examples=60)
-@given(
-    arrays(
-        np.float32,
-        array_shapes(min_dims=2, max_dims=2, max_side=6),
-        elements=st.floats(-100, 100, width=32).map(lambda v: 0.0 if abs(v) < 1e-3 else v),
-    )
-)
-def test_rows_sum_to_one_in_absolute_value_and_keep_their_direction(x):
-    before = x.copy()
-    rows = normalise_rows(x)
-    total = np.abs(x).sum(axis=1)
-    assert rows.dtype == np.float32
-    np.testing.assert_allclose(np.abs(rows).sum(axis=1), (total > 0).astype(float), rtol=1e-5)
-    np.testing.assert_allclose(rows * total[:, None], x, rtol=1e-4, atol=1e-4)
-    np.testing.assert_array_equal(x, before)
-
-
-def test_rows_of_zeros_stay():
-    x = np.array([[0, 0], [3, -1]], dtype=np.float32)
-    assert normalise_rows(x).tolist() == [[0, 0], [0.75, -0.25]]
-
-
-def test_inputs_follow_the_settings():
-    karate = load_dataset("karate")
-    dataset = dataclasses.replace(karate, x=3 * karate.x)
-    plain, kept = make_inputs(dataset, "sage", quick(), CPU)
-    assert torch.equal(plain.to_dense(), torch.from_numpy(dataset.x))
-    scaled, _ = make_inputs(dataset, "sage", quick(normalize_features=True), CPU)
-    assert torch.equal(scaled.to_dense(), torch.from_numpy(karate.x))
-    _, looped = make_inputs(dataset, "sage", quick(self_loops="add"), CPU)
-    assert kept.value.numel() == karate.graph.num_entries
-    assert looped.value.numel() == karate.graph.num_entries + 34
-    assert len(make_inputs(dataset, "mlp", quick(), CPU)) == 1
 
 
 # -- certificates and tolerance ---------------------------------------------------------------------

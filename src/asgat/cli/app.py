@@ -414,10 +414,11 @@ def report_files(out: Path, data: Any) -> None:
     from asgat.nn import ASGAT
     from asgat.report import filter_figure
     from asgat.training import load_model
+    from asgat.training.inputs import graph_for
 
     model, name, config = load_model(out)
     if isinstance(model, ASGAT):
-        graph = data.graph_for(config)
+        graph = graph_for(data, config)
         title = f"{name} on {data.name}: what each head listens to"
         figure = filter_figure(model, graph, out / "filters.png", title)
         console.print(f"learned filters: {figure}", highlight=False, soft_wrap=True, markup=False, emoji=False)

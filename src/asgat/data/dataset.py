@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from asgat.config import ASGATConfig, TrainConfig
 from asgat.errors import AsgatError
 from asgat.geometry.relations import Relations
 from asgat.graph import Graph
-from asgat.graph.knn_edges import add_knn_edges
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -93,13 +91,6 @@ class Dataset:
     @property
     def num_features(self) -> int:
         return int(self.x.shape[1])
-
-    def graph_for(self, config: TrainConfig) -> Graph:
-        """The graph as a model with these settings takes it: self-loops as they say, similar nodes joined."""
-        graph = self.graph.with_self_loops(config.self_loops)
-        if isinstance(config, ASGATConfig) and config.similar:
-            return add_knn_edges(graph, self.x, config.similar, config.similar_weight)
-        return graph
 
     def to_pyg(self) -> Data:
         """As a PyG ``Data``: masks have shape [N, splits], or [N] where there is one split.

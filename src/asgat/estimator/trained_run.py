@@ -20,8 +20,8 @@ from asgat.errors import AsgatError
 from asgat.estimator.graph_file import decode_graph
 from asgat.files.user_file import read_user_file
 from asgat.graph import Graph
+from asgat.training.inputs import graph_for, make_inputs
 from asgat.training.run_directory import load_model, read_metadata
-from asgat.training.runner import make_inputs
 
 GRAPH_FILE, ENCODER_FILE, HEALTH_FILE = "graph.npz", "encoder.json", "health.json"
 
@@ -69,8 +69,8 @@ class TrainedRun:
 
     @cached_property
     def attended_graph(self) -> Graph:
-        """The graph as the model takes it, see :meth:`~asgat.data.dataset.Dataset.graph_for`; made once."""
-        return self.dataset.graph_for(self.config)
+        """The graph as the model takes it, see :func:`~asgat.training.inputs.graph_for`; made once."""
+        return graph_for(self.dataset, self.config)
 
     @property
     def x(self) -> npt.NDArray[np.float32]:

@@ -22,6 +22,7 @@ from asgat.filters import HeatFilter, SpectralFilter
 from asgat.graph import Graph
 from asgat.nn import ASGAT
 from asgat.spectral import ArmaOperator, ArmaTableOperator, ChebyshevOperator
+from asgat.training.inputs import graph_for
 
 DATASETS = ["cora", "chameleon"]
 QUICK = ["cora"]
@@ -135,7 +136,7 @@ def compare_trained(trained: Trained, expansions: Sequence[int]) -> list[dict[st
     config = cast(ASGATConfig, trained.config)
     model = cast(ASGAT, trained.load(trained.runs[0]))
     first = trained.result["rows"][0]
-    graph = trained.dataset.graph_for(config)
+    graph = graph_for(trained.dataset, config)
     run = {"dataset": trained.dataset.name, "order": config.order}
     run |= {"epochs": first["epochs"], "val_micro_f1": first["val_score"]}
     return [

@@ -22,6 +22,7 @@ from asgat.nn import ASGAT
 from asgat.nn.attention import attend
 from asgat.report.figures import evaluate
 from asgat.spectral import spectral_density
+from asgat.training.inputs import graph_for
 
 DATASETS = ["citeseer"]
 HOPS = 3
@@ -36,7 +37,7 @@ def collect(study: Reproduction) -> Result:
     trained = train(study, dataset, "asgat-cheb", study.seeds[0])
     best = max(trained.result["rows"], key=lambda row: row["val_score"])["run"]
     net = cast(ASGAT, trained.load(best, study.device))
-    graph = trained.dataset.graph_for(trained.config)
+    graph = graph_for(trained.dataset, trained.config)
     conv = net.convs[0]
     response = evaluate(conv.filter, FREQUENCY)
     density = spectral_density(graph, FREQUENCY)
