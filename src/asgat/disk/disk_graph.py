@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -157,6 +158,15 @@ class OnDiskGraph:
         splits = tuple(self.split(i, 0, n) for i in range(self.num_splits))
         x, y = self.features(0, n), self.labels(0, n)
         return Dataset(self.name, Graph(adjacency), x, y, splits, self.num_classes, self.metric, self.protocol)
+
+    def digest(self) -> str:
+        """SHA-256 over the header and the arrays that training reads, in hexadecimal; reads them all once."""
+        total = hashlib.sha256((self.path / "header.json").read_bytes())
+        for name in self.header.files():
+            array = self._map(name)
+            for start in range(0, len(array), ENTRIES_AT_ONCE):
+                total.update(np.ascontiguousarray(array[start : start + ENTRIES_AT_ONCE]).tobytes())
+        return total.hexdigest()
 
     def original_nodes(self) -> npt.NDArray[np.int64]:
         """The number each node had in the files it was converted from."""

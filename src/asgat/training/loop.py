@@ -150,7 +150,7 @@ def train_runs(
     snapshots: dict[int, State] = {}
     with checkpointer or nullcontext():
         if checkpointer:
-            snapshots = checkpointer.restore(saved or checkpointer.load(), runs)
+            snapshots = checkpointer.restore(checkpointer.load() if saved is None else saved, runs)
         yield from ((i, run) for i, run in enumerate(runs) if run.finished)
         waiting = [i for i, run in enumerate(runs) if not run.finished]
         config = runs[0].job.config

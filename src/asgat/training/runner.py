@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -84,7 +84,7 @@ def run(
     with ExitStack() as held:
         if out is not None:
             held.enter_context(locked(out, wait=callbacks.waiting is not None, waiting=callbacks.waiting))
-        return _run(dataset, model, config, splits, seed, torch.device(device), out, fresh, callbacks)
+        return _run(dataset, model, config, splits, seed, torch.device(device), out, fresh, callbacks, held)
 
 
 def _run(
@@ -97,6 +97,7 @@ def _run(
     out: Path | str | None,
     fresh: bool,
     callbacks: Callbacks,
+    held: ExitStack,
 ) -> dict[str, Any]:
     digest = dataset_digest(dataset)
     settings = describe_settings(dataset.name, model, dataset.protocol, seed, list(splits), config, digest)
@@ -108,7 +109,9 @@ def _run(
         task = make_task(dataset, model, config, device, callbacks.building)
         if checkpointer:
             checkpointer.resumable = task.resumable
-        for i, outcome in train_dataset(task, dataset, config, missing, seed, checkpointer, callbacks.progress):
+        outcomes = train_dataset(task, dataset, config, missing, seed, checkpointer, callbacks.progress)
+        held.enter_context(closing(outcomes))
+        for i, outcome in outcomes:
             row = result_row(i, run_figures(task, config, splits[i], outcome), device)
             if callbacks.finished:
                 callbacks.finished(i, outcome.state, task.inputs)
@@ -132,7 +135,7 @@ def train_dataset(
     seed: int,
     checkpointer: Checkpointer | None = None,
     progress: Callable[[int, Epoch], None] | None = None,
-) -> Any:
+) -> Generator[tuple[int, RunResult], None, None]:
     """Runs of a data set and their results, as they become known.
 
     Raises:
