@@ -124,8 +124,6 @@ class Program:
         if self.device.type != "cuda" or self.task.metric == "roc_auc":  # the curve is drawn on the host
             return False
         return all(getattr(part, "capturable", True) for part in self.task.inputs)
-            self.device.type == "cuda" and not waits and all(getattr(p, "capturable", True) for p in self.task.inputs)
-        )
 
     def epoch(self, seeds: Tensor | None = None) -> Tensor:
         """A training step and an evaluation of every run.
