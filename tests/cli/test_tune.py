@@ -120,7 +120,7 @@ def test_a_recipe_that_is_none_is_told(tmp_path):
     with pytest.raises(AsgatError, match=r"r.toml cannot be read: No such file"):
         invoke("train", "karate", "--recipe", str(path), "--out", str(tmp_path / "run"))
     path.write_text("[gcn\n")
-    with pytest.raises(AsgatError, match=r"r.toml cannot be read as a recipe"):
+    with pytest.raises(AsgatError, match=r"r.toml cannot be read as TOML"):
         invoke("train", "karate", "--recipe", str(path), "--out", str(tmp_path / "run"))
     path.write_text("[gcn]\nheads = 3\n")
     with pytest.raises(AsgatError, match=r"r.toml, gcn: gcn has no setting 'heads'"):

@@ -117,9 +117,9 @@ def read_relations(folder: Path) -> object:
 
 
 def read_positions(folder: Path) -> object:
-    from asgat.data.published_relations import _read_positions
+    from asgat.geometry.positions import read_positions
 
-    return _read_positions(folder / "p.npz", 5)
+    return read_positions(folder / "p.npz", 5)
 
 
 # -- files of the user's ------------------------------------------------------------------------------------------

@@ -23,7 +23,8 @@ from asgat.files.atomic import to_json, write_atomic
 from asgat.files.lock import locked
 from asgat.nn.registry import make_config, model_spec
 from asgat.tabular.column import Column
-from asgat.tabular.user_graph import UserGraph, as_user_graph
+from asgat.tabular.conversions import as_user_graph
+from asgat.tabular.user_graph import UserGraph
 from asgat.training.run_directory import RunDirectory, read_metadata
 from asgat.training.runner import certified_figures, make_inputs, peak_memory_mb, resumable, summarise
 from asgat.training.trainer import Epoch, train_run
@@ -107,7 +108,7 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Trains on the labelled nodes of a graph.
 
         Args:
-            graph: as in :func:`asgat.tabular.user_graph.as_user_graph`.
+            graph: as in :func:`asgat.tabular.conversions.as_user_graph`.
             y: a label per node; None, NaN, "" or -1 where there is none. By default those the graph has.
             mask: the nodes to learn from, as a mask or as numbers; by default those of the graph's split, or all that
                 have a label.
@@ -209,7 +210,7 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         wanted = as_mask(own.nodes if mask is None else mask, own.num_nodes) & ~label.missing
         if not wanted.any():
             raise AsgatError("There is no labelled node to judge by.")
-        whole = own if own.chosen is None else own.whole()
+        whole = own if own.chosen is None else own.select(None)
         names = Column.of_objects("class", self.classes_.tolist()).texts()
         predicted = self.predict_proba(whole).argmax(axis=1)
         truth = label.texts()

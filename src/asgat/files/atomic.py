@@ -14,13 +14,17 @@ from pathlib import Path
 from typing import Any
 
 from asgat.errors import AsgatError, brief
+from asgat.files.user_file import read_user_file
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}")  # what a killed process leaves of a file it was writing
+MAX_TOML_BYTES = 2**20
+MAX_KEY_PARTS = 32
+_DEEP_KEY = re.compile(rf"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{MAX_KEY_PARTS}}}""")
 
 
 def write_atomic(path: Path, content: bytes) -> None:
-    """Writes a file so that whoever reads it finds the old content or the new, never a part."""
+    """Writes a file so that a reader finds either the old content or the new, never a part."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}"
@@ -48,12 +52,12 @@ def to_toml(values: Mapping[str, Any]) -> str:
 
 
 def _toml(value: Any) -> str:
-    """JSON is TOML but for escapes of surrogates, which TOML has not, and DEL, which TOML wants escaped."""
+    """JSON is TOML except for escapes of surrogates, which TOML lacks, and DEL, which TOML wants escaped."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False).replace("\x7f", "\\u007f")
 
 
 def to_json(values: Any) -> bytes:
-    """JSON that any reader takes: numbers it has no word for, infinity and NaN, become null."""
+    """JSON that any reader accepts: infinity and NaN, which it cannot express, become null."""
 
     def plain(value: Any) -> Any:
         if isinstance(value, Mapping):
@@ -66,7 +70,11 @@ def to_json(values: Any) -> bytes:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
+    """The values of a TOML file."""
+    text = read_user_file(path, MAX_TOML_BYTES).text()
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        if _DEEP_KEY.search(text):  # tomllib takes memory that grows with the square of a key's parts
+            raise ValueError(f"a key has more than {MAX_KEY_PARTS} parts")
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
         raise AsgatError(f"{path} cannot be read as TOML: {brief(error)}.") from error

@@ -22,9 +22,9 @@ from asgat.config import (
     SGCConfig,
     TrainConfig,
 )
-from asgat.data.published_relations import Reader, find_relations
 from asgat.errors import AsgatError, shown, suggest
 from asgat.filters import HeatFilter, MLPFilter, PolynomialFilter, SpectralFilter
+from asgat.geometry.relations import Reader, find_relations
 from asgat.graph import Graph
 from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.asgat import ASGAT
