@@ -138,7 +138,7 @@ def _train(
     classifier = ASGATClassifier(model, settings=settings, seed=seed, device=device)
     config = classifier.make_config(health)
     with locked(out):
-        RunDirectory(out).begin(classifier.describe(prepared.dataset.name, config), fresh)  # told before time is spent
+        RunDirectory(out).begin(classifier.describe(prepared.dataset, config), fresh)  # told before time is spent
         console.print(f"Training [bold]{model}[/] with {_words(config)}", highlight=False)
         try:
             with RunProgress([0], config.epochs) as progress, TensorBoardLog(tensorboard) as log:

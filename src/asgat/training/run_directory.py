@@ -16,7 +16,7 @@ from torch import nn
 
 from asgat.config import TrainConfig
 from asgat.errors import AsgatError, brief
-from asgat.files.atomic import TEMPORARY, read_toml, to_json, to_toml, write_atomic
+from asgat.files.atomic import TEMPORARY, read_toml, to_json, to_toml, write_all, write_atomic
 from asgat.nn.registry import make_config, model_spec
 from asgat.training.checkpoint import UNFINISHED
 from asgat.training.run_state import Epoch, State
@@ -132,6 +132,31 @@ class RunDirectory:
         best = max(((other["val_score"], -other["run"]) for other in done), default=(-1.0, 0))
         if (row["val_score"], -row["run"]) > best:  # among equals the first run, whichever ended first
             write_atomic(self.path / MODEL, encode_model(state, metadata))
+
+    def replace(
+        self,
+        settings: Mapping[str, Any],
+        history: Sequence[Epoch],
+        state: State,
+        metadata: Mapping[str, Any],
+        result: Mapping[str, Any],
+        others: Mapping[str, bytes],
+    ) -> None:
+        """Writes a finished run of a single split, and other files next to it, in place of what the folder holds.
+
+        Nothing of the old run is lost before all of the new one is on the disk.
+        """
+        self._sweep()
+        contents = {
+            **others,
+            CONFIG: to_toml(settings).encode(),
+            METRICS: "".join(f"{line}\n" for line in metrics_lines(metadata["run"], history)).encode(),
+            MODEL: encode_model(state, metadata),
+            RESULT: to_json(result),  # last: where it is, all is
+        }
+        write_all(self.path, contents)
+        with suppress(OSError):
+            (self.path / UNFINISHED).unlink()
 
 
 def metrics_lines(run: int, history: Sequence[Epoch]) -> list[str]:
