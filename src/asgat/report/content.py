@@ -40,7 +40,7 @@ def report_content(run: TrainedRun) -> dict[str, Any]:
     result = check_result(RunDirectory(run.path).read_result(), run.path / "result.json")
     prediction = np.asarray(run.logits().argmax(dim=-1).cpu().numpy(), dtype=np.int64)
     filters = distance = None
-    findings = training_findings(run, result, prediction)
+    findings = [*training_findings(run, result, prediction)]
     if isinstance(run.model, ASGAT):
         graph = run.attended_graph
         frequency = np.linspace(0.0, 2.0, 201)
@@ -94,9 +94,7 @@ def summary(run: TrainedRun, result: dict[str, Any], prediction: Ints) -> list[d
     tiles.append({"label": "task", "value": f"{run.dataset.num_classes} classes", "note": note})
     homophily = beta(graph, run.y)
     if np.isfinite(homophily):
-        tiles.append(
-            {"label": "homophily β", "value": f"{homophily:.2f}", "note": "share of neighbours of the same class"}
-        )
+        tiles.append({"label": "homophily β", "value": f"{homophily:.2f}", "note": "neighbours of the same class"})
     size = sum(parameter.numel() for parameter in run.model.parameters())
     note = f"{result['ms_per_epoch']:.1f} ms per epoch" if result.get("ms_per_epoch") else "trained"
     tiles.append({"label": "weights", "value": f"{size:,}", "note": note})
@@ -121,9 +119,7 @@ def training_curves(run: TrainedRun, result: dict[str, Any]) -> list[dict[str, A
             columns = {key: [line[key] for line in thin] for key in ("epoch", "train_loss", "val_loss", "val_score")}
             curves.append({"run": row["run"], "best_epoch": best, "restarts": row.get("restarts", 0), **columns})
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise AsgatError(
-            f"{path} cannot be read as metrics: {brief(repr(error))}. Train again with --fresh."
-        ) from error
+        raise AsgatError(f"{path} cannot be read as metrics: {brief(repr(error))}; train with --fresh.") from error
     return curves
 
 
@@ -141,20 +137,14 @@ def filter_curves(
 ) -> dict[str, Any]:
     """Every head's response, the name of its shape, and the spectral density."""
     layers = [
-        [
-            {
-                "response": _rounded(response[:, head]),
-                "character": response_shape(response[:, head], frequency, density),
-            }
-            for head in range(response.shape[1])
-        ]
+        [{"response": _rounded(head), "character": response_shape(head, frequency, density)} for head in response.T]
         for response in responses
     ]
     return {"frequency": _rounded(frequency), "density": _rounded(density), "layers": layers}
 
 
 def accuracy_by_homophily(run: TrainedRun, prediction: Ints) -> list[dict[str, Any]]:
-    """Accuracy on test nodes by β_v in five bins, with a 95 % interval (Wilson); isolated nodes are a group of their own."""
+    """Accuracy on test nodes in five bins of β_v, with a 95 % interval (Wilson); isolated nodes are a sixth group."""
     test = run.test_mask
     alone = np.diff(run.graph.with_self_loops("remove").adjacency.indptr) == 0
     right = prediction == run.y

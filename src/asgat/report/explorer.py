@@ -108,7 +108,7 @@ def explorer(run: TrainedRun, prediction: Ints) -> dict[str, Any]:
     known = np.array(list(numbers), dtype=np.int64)
     part = np.select([run.train_mask, run.val_mask, run.test_mask], [0, 1, 2], 3)
     given = run.graph.with_self_loops(run.config.self_loops)  # as in `asgat explain`, without similar nodes
-    alike, degree = node_homophily(given, y), np.diff(given.adjacency.indptr)
+    homophily, degree = node_homophily(given, y), np.diff(given.adjacency.indptr)
     return {
         "nodes": {
             "id": [str(run.ids[v]) for v in known],
@@ -116,7 +116,7 @@ def explorer(run: TrainedRun, prediction: Ints) -> dict[str, Any]:
             "prediction": prediction[known].tolist(),
             "part": part[known].tolist(),
             "degree": degree[known].tolist(),
-            "beta": [round(float(value), 3) for value in alike[known]],
+            "beta": [round(float(value), 3) for value in homophily[known]],
         },
         "picks": drawn,
         "total": graph.num_nodes,

@@ -39,9 +39,7 @@ def render(content: dict[str, Any]) -> str:
         "data": embed(content),
     }
     template = (folder / "template.html").read_text(encoding="utf-8")
-    return re.sub(
-        r"\{\{(\w+)\}\}", lambda match: parts[match[1]], template
-    )  # in one pass: data may look like a placeholder
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], template)  # one pass: data may contain {{…}}
 
 
 def embed(content: Any) -> str:

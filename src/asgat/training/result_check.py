@@ -29,6 +29,10 @@ def _optional(value: Any) -> bool:
     return value is None or _number(value)
 
 
+def _list_of(value: Any, kind: Kind) -> bool:
+    return isinstance(value, list) and all(map(kind.holds, value))
+
+
 def _spread(value: Any) -> bool:
     return isinstance(value, dict) and all(_optional(value.get(key, "missing")) for key in ("mean", "std"))
 
@@ -48,10 +52,8 @@ SPREAD = Kind(_spread, "an object with the numbers mean and std")
 FALLBACK = Kind(_fallback, "null or an object with heads, evaluations and residual")
 OBJECT = Kind(lambda value: isinstance(value, dict), "an object")
 BOOLEAN = Kind(lambda value: isinstance(value, bool), "true or false")
-OBJECTS = Kind(
-    lambda value: isinstance(value, list) and all(isinstance(row, dict) for row in value), "a list of objects"
-)
-WHOLES = Kind(lambda value: isinstance(value, list) and all(map(_whole, value)), "a list of whole numbers")
+OBJECTS = Kind(lambda value: _list_of(value, OBJECT), "a list of objects")
+WHOLES = Kind(lambda value: _list_of(value, WHOLE), "a list of whole numbers")
 
 RESULT = dict.fromkeys(["micro_f1", "macro_f1", "roc_auc"], SPREAD) | dict.fromkeys(["config", "versions"], OBJECT)
 RESULT |= {"runs": WHOLES, "finished": BOOLEAN, "restarts": WHOLE, "fallback": FALLBACK}
