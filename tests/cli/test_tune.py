@@ -52,7 +52,7 @@ def test_a_search_leaves_a_log_a_recipe_and_a_figure(model, tmp_path):
             "val_micro_f1",
             '"metric": "micro_f1"',
             '\\"metric\\": \\"micro_f1\\"',
-            "test nodes had no part",
+            "test nodes were not used",
         ):
             text = text.replace(allowed, "")
         assert not [word for word in SCORES if word in text], "no test figure"
@@ -107,7 +107,7 @@ def test_a_search_by_both_judges_says_so(tmp_path):
         (["karate", "--set", "root=true"], "asgat-cheb stands for root"),
         (["karate", "--set", "nosuch=1"], "Unknown setting 'nosuch'"),
         (["karate", "--splits", "0-99"], "karate has splits 0 to 9"),
-        (["karate", "--storage", "nosuch://there"], "no database known here"),
+        (["karate", "--storage", "nosuch://there"], "not a supported database"),
     ],
 )
 def test_bad_input_is_a_sentence(arguments, words, tmp_path):

@@ -24,8 +24,8 @@ def explain(
 ) -> None:
     """Show the nodes each head attends to from one node: weight, distance, class, and the frequencies behind them."""
     from asgat.estimator.trained_run import load_run
-    from asgat.explain.explanation import BAND_NAMES, BANDS, check_attends
-    from asgat.explain.explanation import explain as explain_node
+    from asgat.explain import BAND_NAMES, BANDS, check_attends
+    from asgat.explain import explain as explain_node
 
     check_writable(json)
     held = load_run(run, data_dir)

@@ -78,10 +78,10 @@ def tune(
     from asgat.nn.registry import model_spec
     from asgat.tuning.evaluation import Evaluation
     from asgat.tuning.recipe_file import recipe_text
-    from asgat.tuning.space import make_search
+    from asgat.tuning.space import make_search_space
     from asgat.tuning.storage import import_optuna, open_storage, workers_folder
-    from asgat.tuning.study import Tuner
-    from asgat.tuning.study_figure import search_figure
+    from asgat.tuning.study_figure import study_figure
+    from asgat.tuning.tuner import Tuner
 
     import_optuna()
     get_info(dataset)
@@ -90,7 +90,7 @@ def tune(
     if both and not folds:
         raise AsgatError("--both is for --folds: without them validation nodes alone judge. Add --folds 5, say.")
     runs, where = parse_runs(splits), check_device(device)
-    search = make_search(dataset, model, parse_settings(set_ or [], model_spec(model).config))
+    search = make_search_space(dataset, model, parse_settings(set_ or [], model_spec(model).config))
     check_writable(json)
     data = load_dataset(dataset, protocol, data_dir)
     evaluation = Evaluation(data, model, runs, seed, where, folds, macro, both)
@@ -138,11 +138,11 @@ def tune(
     judges += " and validation nodes" if both else ""
     judges += ", mean of score and macro-F1" if macro else ""
     title = f"{model} on {dataset}: {len(rows)} trials, best {100 * best['value']:.2f} % on {judges}"
-    figure = search_figure(rows, search.space, out / "search.png", title)
+    figure = study_figure(rows, search.space, out / "search.png", title)
     console.print(best_table(rows, list(search.space), judges))
     for label, path in (("recipe", out / "recipe.toml"), ("log", out / "trials.jsonl"), ("figure", figure)):
         console.print(f"{label + ':':8} {path}", highlight=False, soft_wrap=True, markup=False, emoji=False)
-    result = {**facts, "metric": data.metric, "held": search.held, "best": best, "found": found, "rows": rows}
+    result = {**facts, "metric": data.metric, "held": search.fixed, "best": best, "found": found, "rows": rows}
     write_json(json, result)
 
 
