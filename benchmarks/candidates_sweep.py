@@ -15,7 +15,7 @@ import torch
 from asgat.bench.certificate_error import certificate_errors, train_filters
 from asgat.bench.published_config import published_config
 from asgat.data import load_dataset
-from asgat.nn.registry import make_operator
+from asgat.nn.from_config import make_operator
 
 CANDIDATES = [16, 20, 24, 32, 48]
 

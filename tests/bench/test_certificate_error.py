@@ -8,8 +8,9 @@ from asgat.bench import certificate_error as certificate
 from asgat.bench.certificate_error import bench_certificate, certificate_errors
 from asgat.graph import Graph
 from asgat.nn import ASGAT
-from asgat.spectral import ChebyshevOperator, TableOperator
+from asgat.spectral import ChebyshevOperator
 from asgat.spectral.certificate import Certificate
+from asgat.tables import TableOperator
 
 CPU = torch.device("cpu")
 NAMES = {

@@ -104,7 +104,7 @@ def test_a_search_by_both_judges_says_so(tmp_path):
         (["karate", "--model", "gnc"], "Unknown model 'gnc'"),
         (["karate", "--trials", "0"], "--trials must be at least 1"),
         (["karate", "--both"], "--both is for --folds"),
-        (["karate", "--set", "root=true"], "asgat-cheb stands for root"),
+        (["karate", "--set", "root=true"], "asgat-cheb fixes root"),
         (["karate", "--set", "nosuch=1"], "Unknown setting 'nosuch'"),
         (["karate", "--splits", "0-99"], "karate has splits 0 to 9"),
         (["karate", "--storage", "nosuch://there"], "not a supported database"),

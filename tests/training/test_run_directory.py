@@ -31,7 +31,7 @@ def test_settings_survive_toml(name):
 
 
 def test_none_survives_toml():
-    config = make_config("asgat-cheb", k=None, sampling_points=20, filter_hidden=[3], dropout=0)
+    config = make_config("asgat-cheb", k=None, filter_hidden=[3], dropout=0)
     read = tomllib.loads(to_toml({"config": config.to_dict()}))["config"]
     assert read["k"] == "none"
     assert make_config("asgat-cheb", **read) == config

@@ -16,8 +16,8 @@ from asgat.data import Dataset, load_dataset
 from asgat.nn.asgat import ASGAT
 from asgat.nn.attention import attend
 from asgat.nn.registry import model_spec
-from asgat.spectral import TableOperator
 from asgat.spectral.certificate import certify_rows
+from asgat.tables import TableOperator
 from asgat.tables.exact_builder import exact_rows
 from asgat.training.runner import make_inputs
 from asgat.training.trainer import train
@@ -73,7 +73,7 @@ def certificate_errors(model: ASGAT, operator: TableOperator) -> dict[str, Any]:
         layer = []
         for start in range(0, operator.num_nodes, _ROWS):
             nodes = np.arange(start, min(start + _ROWS, operator.num_nodes))
-            truth = torch.from_numpy(exact_rows(operator._shifted, operator.order, nodes))
+            truth = torch.from_numpy(exact_rows(operator.shifted.matrix, operator.order, nodes))
             part = slice(start, start + len(nodes))
             layer.append(certify_rows(coefficients, truth, index[:, part].cpu(), score[:, part].cpu()))
             scores = torch.tensordot(coefficients.double(), truth, dims=1)

@@ -14,7 +14,7 @@ from asgat.explain.responses import Floats, applied_response
 from asgat.filters import SpectralFilter
 from asgat.graph import Graph
 from asgat.spectral import ExactOperator, SpectralOperator
-from asgat.spectral.chebyshev import jackson
+from asgat.spectral.chebyshev_interpolation import jackson
 
 Ints = npt.NDArray[np.int64]
 

@@ -16,7 +16,6 @@ from asgat.errors import AsgatError
 from asgat.kernels.dropout import dropout_seeds
 from asgat.nn.stacking import count_dropouts, load_run_state, stack, stackable
 from asgat.spectral import SpectralOperator
-from asgat.spectral.arma import RationalForm
 from asgat.training.adam import Adam
 from asgat.training.objective import Objective, scores_of
 from asgat.training.run_state import Run, State
@@ -44,7 +43,7 @@ class Task:
     @property
     def resumable(self) -> bool:
         """Whether a run can go on from the middle: a rational operator remembers what it met since the start."""
-        return not any(isinstance(part, RationalForm) for part in self.inputs)
+        return not any(getattr(part, "records_fallbacks", False) for part in self.inputs)
 
     def stacks(self, config: TrainConfig) -> bool:
         """Whether several runs with these settings can be one program."""

@@ -52,7 +52,7 @@ class RunDirectory:
         self._sweep()
         config = self.path / CONFIG
         if not fresh and config.exists():
-            self._check_settings(settings, read_toml(config))
+            self._check_settings(settings, _with_current_settings(read_toml(config)))
             return list(self.read_result()["rows"]) if (self.path / RESULT).exists() else []
         names = (RESULT, METRICS, MODEL, UNFINISHED)
         strange = [name for name in names if not fresh and (self.path / name).exists()]
@@ -171,6 +171,24 @@ def encode_model(state: State, metadata: Mapping[str, Any]) -> bytes:
 def weights_digest(content: bytes) -> str:
     """SHA-256 of a model file."""
     return hashlib.sha256(content).hexdigest()
+
+
+def _with_current_settings(written: dict[str, Any]) -> dict[str, Any]:
+    """What an earlier version wrote, as this one writes it: without removed settings, with defaults of new ones."""
+    from asgat.nn.registry import make_config
+
+    try:
+        return {**written, "config": make_config(written["model"], **written["config"]).to_dict()}
+    except (AsgatError, KeyError, TypeError):
+        return written
+
+
+def _with_current_settings(written: dict[str, Any]) -> dict[str, Any]:
+    """What an earlier version wrote, as this one writes it: without removed settings, with defaults of new ones."""
+    try:
+        return {**written, "config": make_config(written["model"], **written["config"]).to_dict()}
+    except (AsgatError, KeyError, TypeError):
+        return written
 
 
 def _flat(values: Mapping[str, Any]) -> dict[str, Any]:

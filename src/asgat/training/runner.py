@@ -12,12 +12,13 @@ import numpy as np
 import torch
 from torch import nn
 
+from asgat.available_memory import available_memory
 from asgat.config import ASGATConfig, TrainConfig
 from asgat.data.dataset import Dataset, Split
 from asgat.data.digest import dataset_digest
 from asgat.errors import AsgatError
 from asgat.files.lock import locked
-from asgat.nn.memory_plan import available_memory, plan
+from asgat.nn.memory_plan import plan
 from asgat.nn.registry import model_spec
 from asgat.training.checkpoint import Checkpointer
 from asgat.training.inputs import make_inputs

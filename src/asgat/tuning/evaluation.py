@@ -24,7 +24,7 @@ from asgat.training.trainer import RunResult
 GRAPH_INDEPENDENT = {"lr", "weight_decay", "dropout", "hidden", "layers", "heads", "out_heads", "k", "elu", "root"}
 GRAPH_INDEPENDENT |= {"mix", "gain", "members", "jump", "adjacency", "propagate", "alpha", "balanced", "balance"}
 GRAPH_INDEPENDENT |= {"normalize_features", "epochs", "patience", "max_restarts", "filter", "filter_hidden"}
-GRAPH_INDEPENDENT |= {"filter_activation", "filter_degree", "heat_scale", "heat_learned"}
+GRAPH_INDEPENDENT |= {"filter_activation", "heat_scale"}
 FEATURE_SETTINGS = ("normalize_features", "adjacency", "self_loops", "similar", "similar_weight")
 MAX_CACHED = 12  # operators and feature matrices
 
