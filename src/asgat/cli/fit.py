@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -103,19 +102,21 @@ def predict(
 
 def _train(classifier: Any, encoded: Any, health: Health, out: Path, fresh: bool, tensorboard: Path | None) -> None:
     from asgat.files.lock import locked
+    from asgat.training.memory import keep_freed_memory
     from asgat.training.run_directory import RunDirectory
+    from asgat.training.runner import Callbacks
     from asgat.training.tensorboard import TensorBoardLog
 
     config = classifier.make_config(health)
     values = config.to_dict()
     keys = [key for key in ("k", "order", "heads", "hidden", "epochs", "patience", "seed") if key in values]
     with locked(out):
-        RunDirectory(out).begin(classifier.describe(encoded.dataset.name, config), fresh)  # refuses before training
+        RunDirectory(out).begin(classifier.describe(encoded.dataset, config), fresh)  # refuses before training
         console.print(f"Training [bold]{classifier.model}[/] with {', '.join(f'{key} {values[key]}' for key in keys)}")
         try:
             with RunProgress(1, config.epochs) as progress, TensorBoardLog(tensorboard) as log:
-                watch = partial(log.beside(progress), 0)
-                classifier.fit_encoded(encoded, health, watch, progress.building, out)
+                callbacks = Callbacks(log.beside(progress), progress.building, keep_freed_memory)
+                classifier.fit_encoded(encoded, health, callbacks, out)
         except KeyboardInterrupt:
             raise interrupted("No model was written") from None
         classifier.save_pretrained(out)

@@ -140,15 +140,18 @@ class Job:
 
     def run(self, data: Any, model: str, config: Any, out: Path, tensorboard: Path | None = None) -> dict[str, Any]:
         """Trains a model and returns its result; all training of `train` and `compare` goes through this."""
-        from asgat.training.runner import run
+        from asgat.training.memory import keep_freed_memory
+        from asgat.training.runner import Callbacks, run
         from asgat.training.tensorboard import TensorBoardLog
 
         where = f"[bold]{escape(data.name)}[/] ({data.protocol} splits), {escape(str(data.graph))}"
         console.print(f"[bold]{model}[/] on {where}")
         try:
             with RunProgress(len(self.runs), config.epochs) as progress, TensorBoardLog(tensorboard) as log:
-                watch, building = log.beside(progress), progress.building
-                return run(data, model, config, self.runs, self.seed, self.device, out, self.fresh, watch, building)
+                callbacks = Callbacks(
+                    log.beside(progress), progress.building, keep_freed_memory, counted=progress.finished
+                )
+                return run(data, model, config, self.runs, self.seed, self.device, out, self.fresh, callbacks)
         except KeyboardInterrupt:  # Typer would exit without a message
             raise interrupted("Finished runs are saved") from None
 
@@ -158,6 +161,7 @@ def report_files(out: Path, data: Any) -> None:
     from asgat.nn import ASGAT
     from asgat.report import filter_figure
     from asgat.training import load_model
+    from asgat.training.inputs import graph_for
 
     model, name, config = load_model(out)
     if isinstance(model, ASGAT):

@@ -12,7 +12,7 @@ from rich.table import Table
 from asgat.experiments.plotting import save
 from asgat.experiments.reproduction import NoResultError, Reproduction
 from asgat.files.atomic import to_json, write_atomic
-from asgat.training.runner import versions
+from asgat.training.result import versions
 
 Result = dict[str, Any]
 ABOUT = ("quick", "about")  # the entries of every result that say how it was made

@@ -16,11 +16,11 @@ from asgat.experiments.experiment import Experiment, Result
 from asgat.experiments.plotting import COLOURS, MARKERS, new, plain, title
 from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.trained_models import train
+from asgat.explain.responses import filter_response
 from asgat.graph import Graph
 from asgat.graph.hops import hop_distances
 from asgat.nn import ASGAT
 from asgat.nn.attention import attend
-from asgat.report.figures import evaluate
 from asgat.spectral import spectral_density
 from asgat.training.inputs import graph_for
 
@@ -39,7 +39,7 @@ def collect(study: Reproduction) -> Result:
     net = cast(ASGAT, trained.load(best, study.device))
     graph = graph_for(trained.dataset, trained.config)
     conv = net.convs[0]
-    response = evaluate(conv.filter, FREQUENCY)
+    response = filter_response(conv.filter, FREQUENCY)
     density = spectral_density(graph, FREQUENCY)
     slopes = [slope(response[:, head], density) for head in range(conv.heads)]
     low, high = int(np.argmin(slopes)), int(np.argmax(slopes))

@@ -11,7 +11,6 @@ from typing import Any, cast
 import torch
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
-from torch import nn
 
 from asgat.bench.epoch import timer
 from asgat.config import ASGATConfig
@@ -22,9 +21,8 @@ from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.trained_models import config_of
 from asgat.files.atomic import to_json, write_atomic
 from asgat.nn import ASGAT
-from asgat.nn.registry import model_spec
-from asgat.training.runner import make_inputs
-from asgat.training.step import Step
+from asgat.training.program import EagerEpochs, one_run
+from asgat.training.runner import make_task
 
 DATASETS = ["chameleon", "cora"]
 KS: list[int | None] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, None]  # None: all a node reaches
@@ -60,19 +58,15 @@ def measure(study: Reproduction, dataset: str, k: int | None) -> dict[str, Any]:
     """Milliseconds of an epoch and, after some training, the density of every layer's attention."""
     data, device = study.load(dataset), study.device
     config = cast(ASGATConfig, config_of(dataset, "asgat-cheb", k=k))
-    inputs = make_inputs(data, "asgat-cheb", config, device)
-
-    def build() -> nn.Module:
-        return model_spec("asgat-cheb").make(config, data.num_features, data.num_classes, data.num_nodes)
-
-    torch.manual_seed(0)
-    net = cast(ASGAT, build().to(device))
-    step = Step(net, inputs, torch.from_numpy(data.y).to(device), data.splits[0], config, data.metric)
+    task = make_task(data, "asgat-cheb", config, device)
+    epochs = EagerEpochs(one_run(task, data.splits[0], config))
     for _ in range(2 if study.quick else EPOCHS):
-        step()
+        epochs.run(1)
+    net = cast(ASGAT, task.example(config).to(device).eval())
+    net.load_state_dict(epochs.program.weights[0])
     with torch.no_grad():
-        _, attentions = net.eval()(*inputs, return_attention_weights=False)
-    run = timer(build, inputs, data, config, device, captured=k is not None)
+        _, attentions = net(*task.inputs, return_attention_weights=True)
+    run = timer(lambda: task.example(config), task.inputs, data, config, device, captured=k is not None)
     times = [run() for _ in range(1 if study.quick else 5)]
     weights = sum(a.heads for a in attentions)
     return {

@@ -7,7 +7,6 @@ import json
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -27,12 +26,11 @@ from asgat.files.atomic import to_json, write_atomic
 from asgat.files.lock import LOCK_FILE, locked
 from asgat.nn.registry import model_spec
 from asgat.recipe import FOUND, load_config, read_recipe
-from asgat.training.batched import together
+from asgat.training.inputs import make_inputs
 from asgat.training.run_directory import OtherSettingsError
-from asgat.training.runner import make_inputs, run
+from asgat.training.runner import Callbacks, run
 
 EVALUATED = ("asgat-cheb", "asgat-arma", "asgat-linear")  # models whose weights are looked at after training
-TOGETHER = 1000  # nodes up to which runs are trained together on the CPU too
 LONG = 100  # characters that a list of settings may have in the name of a folder
 
 
@@ -101,8 +99,7 @@ def train(study: Reproduction, dataset: str, model: str, seed: int, **changes: A
     """A model trained on all runs of a data set, or what an earlier call made of it.
 
     Run i has seed ``seed`` on split i; where there is one split, run i has seed ``10 * seed + i``, so that no two of
-    the trainings that are averaged are the same. On CUDA, and on small graphs, the runs are trained together, unless
-    bit-identical numbers are asked for.
+    the trainings that are averaged are the same.
 
     Args:
         study: where and how.
@@ -144,11 +141,6 @@ def train(study: Reproduction, dataset: str, model: str, seed: int, **changes: A
         if weights:
             write_atomic(folder / "weights" / f"{i}.safetensors", save(state))
 
-    def finished_runs(done: int, runs: int) -> None:
-        study.say(f"{what}: {done} of {runs} runs")
-
-    small = data.num_nodes <= TOGETHER  # an epoch is mostly the calls, which the runs then share
-    at_once = (small or study.device.type == "cuda") and not torch.are_deterministic_algorithms_enabled()
     result = run(
         data,
         model,
@@ -157,11 +149,13 @@ def train(study: Reproduction, dataset: str, model: str, seed: int, **changes: A
         seed if len(data.splits) > 1 else RUNS * seed,
         study.device,
         folder,
-        progress=lambda i, epoch: study.say(f"{what}: run {i}, epoch {epoch.epoch}"),
-        building=lambda done, rows: study.say(f"{what}: {done:,} of {rows:,} rows of the table"),
-        finished=keep,
-        waiting=waiting,
-        together=partial(together, progress=finished_runs) if at_once else None,
+        callbacks=Callbacks(
+            progress=lambda i, epoch: study.say(f"{what}: run {i}, epoch {epoch.epoch}"),
+            building=lambda done, rows: study.say(f"{what}: {done:,} of {rows:,} rows of the table"),
+            finished=keep,
+            counted=lambda done, runs: study.say(f"{what}: {done} of {runs} runs"),
+            waiting=waiting,
+        ),
     )
     return Trained(folder, data, model, config, result)
 

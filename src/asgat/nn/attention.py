@@ -12,8 +12,8 @@ from asgat.filters.spectral_filter import SpectralFilter
 from asgat.kernels import dropout, gather_sum, row_softmax
 from asgat.kernels.dropout import Probability, drops
 from asgat.kernels.each_run import scale
-from asgat.spectral.graph_operator import as_graph_operator
 from asgat.spectral.certificate import Certificate
+from asgat.spectral.graph_operator import as_graph_operator
 from asgat.spectral.spectral_operator import SpectralOperator, check_k
 
 
