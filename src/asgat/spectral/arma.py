@@ -66,6 +66,10 @@ class RationalForm(ChebyshevOperator):
         self._held = None if self._held is None else self._held.to(self.device)
         self._known: deque[tuple[Tensor, Tensor]] = deque(maxlen=4)
 
+    @property
+    def stacks_heads(self) -> bool:
+        return False  # a fit that fails is replaced for all heads of the call
+
     def rational(self, filter: SpectralFilter) -> Rational:
         """The rational functions that stand for a filter's responses, on the shifted spectrum [-1, 1]."""
         response = self._response(filter)

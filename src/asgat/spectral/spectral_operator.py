@@ -85,6 +85,15 @@ class SpectralOperator(ABC):
         return Certificate(score.new_zeros(rows), torch.ones(rows, dtype=torch.bool, device=score.device))
 
     @property
+    def stacks_heads(self) -> bool:
+        """Whether the heads of several runs can be computed in one call.
+
+        On the CPU that needs results that are the same to the last bit whatever the other heads are, which products
+        with all N nodes are not.
+        """
+        return self.device.type != "cpu"
+
+    @property
     def num_inputs(self) -> int:
         """Rows of features a layer on this operator is given: one per node, its own nodes first."""
         return self.num_nodes

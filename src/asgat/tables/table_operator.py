@@ -115,6 +115,10 @@ class TableOperator(ChebyshevOperator):
         index, position, score = self._select(filter, coefficients.detach(), k)
         return index, rescore(self.table.value, self.shared(coefficients), position, score.double())
 
+    @property
+    def stacks_heads(self) -> bool:
+        return True
+
     def _select(self, filter: SpectralFilter, coefficients: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
         """Nodes, entries and scores of what the coefficients of a filter select."""
         value = self.table.value
