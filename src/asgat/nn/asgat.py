@@ -21,6 +21,7 @@ from asgat.nn.attention import SparseAttention, attend, filtered
 from asgat.nn.layer_cache import LayerCache
 from asgat.spectral import SpectralOperator
 from asgat.spectral.certificate import Certificate
+from asgat.spectral.graph_operator import as_graph_operator
 
 Elu = Literal["every", "hidden", "last", "none"]
 

@@ -12,6 +12,7 @@ from asgat.filters.spectral_filter import SpectralFilter
 from asgat.kernels import dropout, gather_sum, row_softmax
 from asgat.kernels.dropout import Probability, drops
 from asgat.kernels.each_run import scale
+from asgat.spectral.graph_operator import as_graph_operator
 from asgat.spectral.certificate import Certificate
 from asgat.spectral.spectral_operator import SpectralOperator, check_k
 
@@ -115,8 +116,8 @@ def attend(
 def filtered(operator: SpectralOperator, filter: SpectralFilter, signal: Tensor) -> Tensor:
     """The signal [N, F] filtered by the response of one head; [R, N, F] for stacked runs, each by its own."""
     if not isinstance(filter, FilterStack):
-        return operator.apply(filter, signal)[0]
+        return as_graph_operator(operator).apply(filter, signal)[0]
     if operator.stacks_heads:
-        return operator.apply(filter, signal)
+        return as_graph_operator(operator).apply(filter, signal)
     runs = zip(filter.each(), signal.unbind(), strict=True)
-    return torch.cat([operator.apply(single, own) for single, own in runs])
+    return torch.cat([as_graph_operator(operator).apply(single, own) for single, own in runs])
