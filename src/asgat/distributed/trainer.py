@@ -24,6 +24,7 @@ from asgat.nn.registry import model_spec
 from asgat.training.checkpoint import Checkpointer
 from asgat.training.loop import train_runs
 from asgat.training.metrics import roc_auc
+from asgat.training.objective import share
 from asgat.training.program import Program, Task
 from asgat.training.result import describe_settings, result_row, summarise
 from asgat.training.run_directory import RunDirectory
@@ -191,7 +192,7 @@ class ShardSplit:
         loss, count = self.group.sum(torch.stack([self.loss(logits, "val").double(), right.double()])).unbind()
         if self.metric == "roc_auc":
             return loss, torch.tensor(self.area(logits, "val"), dtype=torch.float64, device=loss.device)
-        return loss, count / self.totals["val"]
+        return loss, share(count, self.totals["val"])
 
     def area(self, logits: Tensor, name: str) -> float:
         """ROC-AUC of a part of the split over all ranks."""

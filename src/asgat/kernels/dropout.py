@@ -45,7 +45,7 @@ def dropout(x: Tensor, p: Probability, training: bool = True) -> Tensor:
     PyTorch's generator: ``torch.manual_seed`` repeats a run, with any number of threads.
 
     With one probability per run in a tuple, ``x`` is that of stacked runs, [R, ...], or [1, ...] shared by all of them:
-    see :func:`dropout_runs`. Nothing is drawn where all of them are 0.
+    see :func:`dropout_runs`. Of a stack of one ``x`` is as for a single run. Nothing is drawn where all p are 0.
 
     Cost: O(entries) time, no memory in addition to the output.
     """
@@ -56,7 +56,8 @@ def dropout(x: Tensor, p: Probability, training: bool = True) -> Tensor:
         seed = torch.randint(2**62, (len(p),), device=x.device) if seeds is None else seeds()
         if len(p) == 1 and x.device.type == "cpu":
             return _drop(x, p[0], int(seed))
-        return dropout_runs(x, _on_device(p, x.device), seed)
+        held = dropout_runs(x.unsqueeze(0) if len(p) == 1 else x, _on_device(p, x.device), seed)
+        return held.squeeze(0) if len(p) == 1 else held
     if x.device.type != "cpu" or x.dtype not in (torch.float32, torch.float64) or torch.compiler.is_compiling():
         return F.dropout(x, p)
     return _drop(x, p, int(torch.randint(2**62, ())))

@@ -239,7 +239,7 @@ class Program:
         own |= {f"adam.{name}": value for name, value in self.adam.state(row).items()}
         given = {name: value for name, value in snapshot.items() if not name.startswith("random")}
         if {k: (v.shape, v.dtype) for k, v in own.items()} != {k: (v.shape, v.dtype) for k, v in given.items()}:
-            raise AsgatError("The unfinished run is of another model. Start again with --fresh.")
+            raise other_model()
         for name, value in own.items():
             value.copy_(snapshot[name])
         random = snapshot.get("random")
@@ -247,11 +247,18 @@ class Program:
             torch.manual_seed(self.runs[row].seed + self.runs[row].epoch)
             self.streams[row].manual_seed(self.runs[row].seed + self.runs[row].epoch)
             return
-        self.streams[row].set_state(random.cpu())
-        if not self.stacked:
-            torch.set_rng_state(random.cpu())
-            if self.device.type == "cuda" and "random.cuda" in snapshot:
-                torch.cuda.set_rng_state(snapshot["random.cuda"].cpu(), self.device)
+        try:
+            self.streams[row].set_state(random.cpu())
+            if not self.stacked:
+                torch.set_rng_state(random.cpu())
+                if self.device.type == "cuda" and "random.cuda" in snapshot:
+                    torch.cuda.set_rng_state(snapshot["random.cuda"].cpu(), self.device)
+        except (RuntimeError, TypeError) as error:  # of another generator, or none at all
+            raise other_model() from error
+
+
+def other_model() -> AsgatError:
+    return AsgatError("The unfinished run is of another model. Start again with --fresh.")
 
 
 def one_run(task: Task, split: Split, config: TrainConfig, seed: int = 0) -> Program:

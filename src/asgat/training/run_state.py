@@ -234,21 +234,20 @@ class Run:
             raise ValueError("it has more epochs or attempts than the settings allow")
         if not all(value is None or _finite(value) for value in (values["best_loss"], values["best_score"])):
             raise ValueError("its best loss and score are not numbers")
-        if not all(len(row) == 5 and all(map(_finite, row)) for row in values["history"]):
+        history, best = values["history"], values["best"]
+        if not isinstance(history, list) or not all(len(row) == 5 and all(map(_finite, row)) for row in history):
             raise ValueError("its history is not one")
-        if values["best"] is not None and not all(
-            isinstance(values["best"][key], int | float | None) for key in ("best_epoch", *SCORES)
-        ):
+        if best is not None and not _are_scores(best):
             raise ValueError("its scores are not numbers")
         self.attempt, self.epoch, self.best_epoch, self.stopping.waited = counts
         self.stopping.best_loss = math.inf if values["best_loss"] is None else values["best_loss"]
         self.stopping.best_score = -math.inf if values["best_score"] is None else values["best_score"]
-        self.seconds, self.best, self.finished = values["seconds"], values["best"], bool(values["finished"])
+        self.seconds, self.best, self.finished = values["seconds"], best, bool(values["finished"])
         self.attempt_diverged = bool(values["attempt_diverged"])
         if values["diverged"] is not None:
             epoch, train_loss, val_loss = values["diverged"]
             self.diverged = DivergedError(int(epoch), float(train_loss), float(val_loss), config.lr)
-        self.history = [Epoch(int(attempt), int(epoch), *rest) for attempt, epoch, *rest in values["history"]]
+        self.history = [Epoch(int(attempt), int(epoch), *rest) for attempt, epoch, *rest in history]
         if (self.finished or self.attempt_diverged) and self.best is None and self.diverged is None:
             raise ValueError("it has ended and has no scores")
 
@@ -263,4 +262,16 @@ def joined_history(members: Sequence[RunResult]) -> list[Epoch]:
 
 
 def _finite(value: Any) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)
+    try:
+        return isinstance(value, int | float) and math.isfinite(value)
+    except OverflowError:  # an integer beyond every float
+        return False
+
+
+def _are_scores(best: Any) -> bool:
+    return (
+        isinstance(best, dict)
+        and best.keys() == {"best_epoch", *SCORES}
+        and all(isinstance(value, int | float | None) for value in best.values())
+        and _finite(best["val_score"])
+    )
