@@ -1,4 +1,4 @@
-"""What the guides show is run: snippets as they stand, commands with fewer epochs."""
+"""The code of the guides runs: snippets unchanged, commands with fewer epochs."""
 
 import re
 import shlex
@@ -47,9 +47,7 @@ def test_own_data_in_four_commands(tmp_path, monkeypatch, capsys):
     assert len(Path("predictions.csv").read_text(encoding="utf-8").splitlines()) == 301
     scope = run(python.replace("epochs=50", "epochs=5"))
     np.testing.assert_array_equal(scope["probability"], scope["model"].predict_proba())
-    scores = run("from asgat.classifier import ASGATClassifier\n" + validation.replace("epochs=20", "epochs=10"))[
-        "scores"
-    ]
+    scores = run(validation.replace("epochs=20", "epochs=10"))["scores"]
     assert scores.shape == (3,)
 
 
@@ -72,7 +70,7 @@ def test_what_a_guide_names_exists(guide):
     text = (ROOT / "docs" / f"{guide}.md").read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)#:]+)\)", text):
         assert (ROOT / "docs" / target).exists(), target
-    for name in re.findall(r"`((?:examples|src/asgat|data|nn|recipes|experiments|tests)/[\w./-]+\.(?:py|txt))`", text):
+    for name in re.findall(r"`((?:examples|src/asgat|data|files|nn|recipes|experiments|tests)/[\w./-]+\.(?:py|txt))`", text):
         assert (ROOT / name).exists() or (ROOT / "src" / "asgat" / name).exists(), name
 
 
