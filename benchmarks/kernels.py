@@ -10,7 +10,7 @@ import argparse
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from asgat.bench.settings import published_config
+from asgat.bench.published_config import published_config
 from asgat.data import load_dataset
 from asgat.nn.registry import model_spec
 from asgat.training.runner import make_inputs

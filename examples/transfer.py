@@ -10,7 +10,7 @@ import numpy as np
 from asgat.data import contextual_sbm
 from asgat.estimator.classifier import ASGATClassifier
 from asgat.graph import Graph
-from asgat.tabular.user_graph import as_user_graph
+from asgat.tabular.conversions import as_user_graph
 
 
 def main(nodes: int = 900, epochs: int = 150) -> tuple[float, float]:

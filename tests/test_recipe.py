@@ -109,7 +109,7 @@ def test_how_it_was_found_is_no_setting(kept):
         ({"asgat-cheb": {"heads": 0}}, ["asgat-cheb", "heads must be at least 1", "0"]),
         ({"asgat-cheb": {"heads": "8"}}, ["asgat-cheb", "heads must be a whole number", "'8'"]),
         ({"asgat-cheb": {"heads": 8.0}}, ["heads must be a whole number"]),
-        ({"asgat-cheb": {"root": True}}, ["asgat-cheb stands for root"]),
+        ({"asgat-cheb": {"root": True}}, ["asgat-cheb fixes root"]),
         ({"all": {"dropout": 1.0}}, ["dropout must be below 1"]),
         ({"all": {"normalize_features": 1}}, ["normalize_features must be true or false"]),
         ({"all": {"found": {}}}, ["found"]),

@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from asgat.config import TrainConfig
-from asgat.errors import AsgatError, brief, shown
-from asgat.files.user_file import read_user_file
+from asgat.errors import AsgatError, shown
+from asgat.files.atomic import read_toml
 from asgat.nn.registry import MODELS, make_config
-from asgat.tabular.table import decode
 
-MAX_BYTES = 2**20
 SHARED = "all"
 FOUND = "found"
 
@@ -53,12 +51,7 @@ def check_recipe(recipe: dict[str, Any], name: str) -> None:
 
 def read_recipe_file(path: Path) -> dict[str, Any]:
     """A recipe from a file of one's own, every key of it checked."""
-    try:
-        recipe = tomllib.loads(decode(read_user_file(path, MAX_BYTES)))
-    except AsgatError:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise AsgatError(f"{path} cannot be read as a recipe: {brief(error)}.") from None
+    recipe = read_toml(path)
     check_recipe(recipe, str(path))
     return recipe
 

@@ -161,17 +161,6 @@ def test_every_checksum_has_an_https_address():
     assert address_of(NAME).endswith("kimiyoung/planetoid/master/data/ind.cora.y")
 
 
-def test_guard_names_the_file():
-    raw = RawFile(Path("a.file"), b"")
-    with pytest.raises(AsgatError, match=r"a\.file is damaged: KeyError: 'x'"), raw.guard():
-        raise KeyError("x")
-    with pytest.raises(AsgatError, match=r"a\.file: wrong"), raw.guard():
-        raise AsgatError("wrong")
-    with pytest.raises(AsgatError, match=r"^a\.file is damaged: y\. Delete"), raw.guard():
-        raise raw.failure("y")
-    assert len(str(raw.failure("long " * 1000))) < 500
-
-
 @pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "planetoid/../../secret", "planetoid/no.such.file"])
 def test_names_without_a_checksum_are_never_opened(tmp_path, name):
     with pytest.raises(AsgatError, match="none of the files this package knows the checksum of"):

@@ -10,7 +10,7 @@ from tests.strategies import edge_lists
 from asgat.disk.converter import write_graph
 from asgat.disk.disk_graph import OnDiskGraph
 from asgat.errors import AsgatError
-from asgat.tables.candidate_table import SparseRows
+from asgat.tables.sparse_rows import SparseRows
 from asgat.tables.truncated_builder import node_records
 
 

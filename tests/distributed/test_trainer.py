@@ -252,7 +252,6 @@ def trained_in_parts(draw):
     if plus:
         own |= {name: draw(st.booleans()) for name in ("root", "mix", "jump")}
         own["filter"] = draw(st.sampled_from(["mlp", "heat", "polynomial"]))
-        own["heat_learned"] = True
     own["filter_activation"] = draw(st.sampled_from(["none", "relu", "tanh"]))
     model = "asgat-plus" if plus else draw(st.sampled_from(["asgat-cheb", "asgat-linear"]))
     if model == "asgat-linear":

@@ -11,7 +11,7 @@ from asgat.data import contextual_sbm, load_dataset
 from asgat.errors import AsgatError
 from asgat.estimator.classifier import ASGATClassifier, same_graph
 from asgat.graph import Graph
-from asgat.tabular.user_graph import as_user_graph
+from asgat.tabular.conversions import as_user_graph
 from asgat.training.run_directory import RunDirectory
 
 QUICK: dict[str, Any] = {"epochs": 25, "heads": 2, "hidden": 8, "k": 4, "order": 4, "dropout": 0.2, "lr": 0.05}

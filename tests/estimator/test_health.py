@@ -12,7 +12,8 @@ from asgat.estimator.health import Health, advise, examine
 from asgat.graph import Graph
 from asgat.graph.homophily import beta
 from asgat.tabular.column import Column
-from asgat.tabular.user_graph import UserGraph, as_user_graph
+from asgat.tabular.conversions import as_user_graph
+from asgat.tabular.user_graph import UserGraph
 
 # 0-1-2 in a row, 1-0 again, 3 by itself but for a loop, 4 alone, 5-6 with weight zero.
 EDGES = np.array([[0, 1, 1, 3, 5], [1, 2, 0, 3, 6]])

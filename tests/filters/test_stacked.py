@@ -3,7 +3,7 @@ import torch
 
 from asgat.filters import HeatFilter, MLPFilter, PolynomialFilter
 from asgat.filters.stacked import StackedFilter
-from asgat.spectral.chebyshev import _interpolation
+from asgat.spectral.chebyshev_interpolation import ChebyshevInterpolation
 
 FORMS = [
     lambda: MLPFilter(3, hidden=(5, 4)),
@@ -57,7 +57,8 @@ def test_in_double_precision_to_the_last_bit():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_every_runs_bias_is_exact(dtype):
     filters, together = stacked(lambda: MLPFilter(3, hidden=(5, 4), exact_bias=True), dtype)
-    points, transform = (part.to(dtype) for part in _interpolation(6, 7, 2.0, False))
+    interpolation = ChebyshevInterpolation(6)
+    points, transform = interpolation.points.to(dtype), interpolation.transform.to(dtype)
     together.state["layers.2.bias"].data.normal_()
     for own, bias in zip(filters, together.state["layers.2.bias"], strict=True):
         own.layers[-1].bias.data.copy_(bias)

@@ -117,9 +117,9 @@ def read_relations(folder: Path) -> object:
 
 
 def read_positions(folder: Path) -> object:
-    from asgat.data.published_relations import _read_positions
+    from asgat.geometry.positions import read_positions
 
-    return _read_positions(folder / "p.npz", 5)
+    return read_positions(folder / "p.npz", 5)
 
 
 # -- files of the user's ------------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ def edge_lists() -> Files:
 
 
 def read_plain_arrays(folder: Path) -> object:
-    from asgat.cli.convert import read_array
+    from asgat.disk.array_file import read_array
 
     return [read_array(folder / name, name[0] == "y") for name in plain_arrays()]
 

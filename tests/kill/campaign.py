@@ -30,7 +30,7 @@ from safetensors import safe_open
 
 LIMIT = 120.0  # seconds a command may take
 PRELOAD = ["tests.kill.campaign", "asgat.cli", "asgat.training.runner", "asgat.estimator.classifier", "asgat.report"]
-PRELOAD += ["asgat.experiments.index", "asgat.tuning.study", "asgat.tuning.evaluation", "asgat.tuning.study_figure"]
+PRELOAD += ["asgat.experiments.index", "asgat.tuning.tuner", "asgat.tuning.evaluation", "asgat.tuning.study_figure"]
 PRELOAD += ["asgat.disk.converter", "asgat.kernels.cpu.select", "asgat.kernels.cpu.gather_sum", "optuna.samplers"]
 SMALL = "--set hidden=4 --set epochs=25 --set patience=99 --set max_restarts=0"
 TIMES = {"seconds", "ms_per_epoch", "peak_memory_mb", "epoch_s", "retry_of", "mb"}

@@ -7,7 +7,8 @@ from asgat.config import ASGATConfig
 from asgat.errors import AsgatError
 from asgat.nn.asgat_conv import ASGATConv
 from asgat.nn.asgat_linear import ASGATLinear
-from asgat.nn.registry import make_config, make_operator, model_spec
+from asgat.nn.from_config import make_operator
+from asgat.nn.registry import make_config, model_spec
 
 GRAPH = ZOO["generic"]
 N = GRAPH.num_nodes

@@ -17,7 +17,8 @@ from asgat.graph import Graph
 from asgat.nn import memory_plan as planner
 from asgat.nn.memory_plan import available_memory, candidates_per_node, check_plan, choose_form, plan
 from asgat.nn.registry import make_operator
-from asgat.spectral import ArmaOperator, ArmaTableOperator, ChebyshevOperator, ExactOperator, TableOperator
+from asgat.spectral import ArmaOperator, ChebyshevOperator, ExactOperator
+from asgat.tables import ArmaTableOperator, TableOperator
 
 GIB = 1 << 30
 MEDIUM = contextual_sbm(num_nodes=600, mean_degree=4.0, num_features=2).graph

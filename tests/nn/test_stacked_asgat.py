@@ -10,7 +10,8 @@ from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn import ASGAT
 from asgat.nn.asgat_linear import ASGATLinear
 from asgat.nn.stacked_asgat import StackedASGAT
-from asgat.spectral import ChebyshevOperator, ExactOperator, TableOperator
+from asgat.spectral import ChebyshevOperator, ExactOperator
+from asgat.tables import TableOperator
 
 RUNS, NODES, FEATURES = 3, 20, 6
 OPERATORS: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Quickly trained runs to report on, and a browser where there is one."""
+"""Quickly trained runs to report on, and a browser if one is installed."""
 
 import json
 

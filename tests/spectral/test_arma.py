@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 import torch
+from asgat.spectral.arma import Fallback, conjugate_gradients
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests import dense
@@ -18,7 +19,6 @@ from asgat.filters import HeatFilter, MLPFilter, SpectralFilter
 from asgat.graph import Graph
 from asgat.nn.attention import attend
 from asgat.spectral import ArmaOperator, ArmaTableOperator, TableOperator
-from asgat.spectral.arma import Fallback, conjugate_gradients
 from asgat.spectral.certificate import SampledCertificate
 
 STEPS = 300  # conjugate gradients to the last digit

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.special
 import torch
+from asgat.spectral.chebyshev import jackson
 from hypothesis import given
 from hypothesis import strategies as st
 from tests import dense
@@ -14,7 +15,6 @@ from asgat.errors import AsgatError
 from asgat.filters import HeatFilter
 from asgat.graph import Graph
 from asgat.spectral import ChebyshevOperator, ExactOperator
-from asgat.spectral.chebyshev import jackson
 
 
 class ChebyshevConformance(OperatorConformance):

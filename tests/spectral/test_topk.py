@@ -1,10 +1,9 @@
 import numpy as np
 import pytest
 import torch
+from asgat.spectral.topk import top_k
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from asgat.spectral.topk import top_k
 
 TYING = st.sampled_from([0.0, -0.0, 1.0, -1.0, 1e-45, -1e-45, 3e38, -3e38, float("-inf"), float("inf"), 0.5])
 

@@ -1,5 +1,6 @@
 import pytest
 import torch
+from asgat.tables.table_rows import ShardOperator
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.strategies import graphs
@@ -9,7 +10,6 @@ from asgat.filters import MLPFilter
 from asgat.nn import ASGATConv
 from asgat.nn.attention import attend
 from asgat.spectral import TableOperator
-from asgat.tables.table_rows import ShardOperator
 
 F64 = torch.float64
 

@@ -5,7 +5,7 @@ from tests.training.small import jobs, problem, settings, small_dataset
 
 from asgat.errors import AsgatError
 from asgat.nn.registry import make_config
-from asgat.spectral import TableOperator
+from asgat.tables import TableOperator
 from asgat.training.batched import check_configs, run_batched, runs_at_once, train_batched
 from asgat.training.batched import together as runs_together
 from asgat.training.batched_step import Job
@@ -55,7 +55,7 @@ def assert_same(batched, single):
         ("asgat-plus", {"members": 3, "gain": 0.5}),
         # Without it, biases whose gradient is rounding alone: Adam with weight decay blows that up. See MLPFilter.
         ("asgat-exact", {"filter_activation": "tanh"}),
-        ("asgat-heat", {"heat_learned": True}),
+        ("asgat-heat", {"heat_scale": 2.0}),
         ("asgat-cheb", {"form": "table", "exact_sums": True}),
         ("gcn", {}),
     ],

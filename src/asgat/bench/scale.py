@@ -1,4 +1,4 @@
-"""How time and memory grow with the graph: block models of growing size, each in a process of its own."""
+"""How time and memory grow with the graph: block models of growing size, each in a separate process."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def bench_scale(
     for count in sorted(nodes):
         if progress:
             progress(f"{count:,} nodes")
-        with get_context("spawn").Pool(1) as pool:  # peak memory is a process's, not a moment's
+        with get_context("spawn").Pool(1) as pool:  # peak memory is measured per process
             rows.append(pool.apply(measure, (count, str(device))))
     return {
         "rows": rows,
@@ -41,13 +41,12 @@ def bench_scale(
 
 
 def exponent(rows: list[dict[str, Any]], key: str) -> float | None:
-    """The power of N by which a figure grows: least squares over the sizes within a factor 10 of the largest."""
+    """The power of N with which a value grows, by least squares over the sizes within a factor 10 of the largest."""
     largest = max(row["nodes"] for row in rows)
     points = [(math.log(row["nodes"]), math.log(row[key])) for row in rows if row["nodes"] * 10 >= largest]
-    if len(points) < 2:
+    if len({size for size, _ in points}) < 2:
         return None
-    x, y = (torch.tensor(values, dtype=torch.float64) for values in zip(*points, strict=True))
-    return float(((x - x.mean()) * (y - y.mean())).sum() / ((x - x.mean()) ** 2).sum())
+    return statistics.linear_regression(*zip(*points, strict=True)).slope
 
 
 def measure(nodes: int, device_name: str) -> dict[str, Any]:
@@ -70,7 +69,7 @@ def measure(nodes: int, device_name: str) -> dict[str, Any]:
     step = Step(model, inputs, torch.from_numpy(data.y).to(device), data.splits[0], config, "micro_f1")
     epochs = EagerEpochs(step)
     for _ in range(2):
-        epochs.run(1)  # compile, and come by the memory that is then kept
+        epochs.run(1)  # compiles, and allocates the memory that is then reused
     times = []
     for _ in range(EPOCHS):
         started = time.perf_counter()

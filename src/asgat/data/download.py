@@ -14,7 +14,7 @@ from importlib.resources import files as package_files
 from pathlib import Path
 
 from asgat.errors import AsgatError
-from asgat.files.raw_file import RawFile
+from asgat.files.raw_file import RawFile, read_bounded
 
 # The first folder of a file's name picks the address; the rest of the name follows it.
 BASE_ADDRESSES = {
@@ -73,11 +73,7 @@ def address_of(name: str) -> str:
 
 def _read(path: Path, expected: str) -> RawFile:
     try:
-        # A pipe or a device would block or never end.
-        if not path.is_file():
-            raise AsgatError(f"{path} is not a regular file; put the data file there or remove it.")
-        with path.open("rb") as stream:
-            content = stream.read(MAX_FILE_BYTES + 1)
+        content = read_bounded(path, MAX_FILE_BYTES)
     except OSError as error:
         raise AsgatError(f"{path} cannot be read ({error.strerror}); check its permissions.") from error
     if len(content) > MAX_FILE_BYTES:

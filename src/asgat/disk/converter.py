@@ -19,7 +19,7 @@ from asgat.disk.edge_sorter import EdgeSorter
 from asgat.disk.ordering import Order, locality_order
 from asgat.errors import AsgatError
 from asgat.graph.graph import SelfLoops
-from asgat.tables.candidate_table import SparseRows
+from asgat.tables.sparse_rows import SparseRows
 from asgat.tables.truncated_builder import node_records
 
 Array = npt.NDArray[Any]

@@ -16,7 +16,7 @@ from asgat.data.dataset import METRICS, Dataset, Split
 from asgat.errors import AsgatError, brief, shown
 from asgat.files.npy import open_npy
 from asgat.graph import Graph
-from asgat.tables.candidate_table import SparseRows
+from asgat.tables.sparse_rows import SparseRows
 from asgat.tables.truncated_builder import RECORD
 
 Array = npt.NDArray[Any]

@@ -23,12 +23,11 @@ from asgat.nn.asgat import ASGAT
 from asgat.nn.registry import model_spec
 from asgat.training.checkpoint import Checkpointer
 from asgat.training.loop import train_runs
-from asgat.training.memory import keep_freed_memory
 from asgat.training.metrics import roc_auc
 from asgat.training.program import Program, Task
 from asgat.training.result import describe_settings, result_row, summarise
 from asgat.training.run_directory import RunDirectory
-from asgat.training.run_state import DivergedError, Job, Run, State, run_seed
+from asgat.training.run_state import DivergedError, Epoch, Job, Run, State, run_seed
 from asgat.training.runner import Callbacks, model_metadata
 
 EVERY = 5  # epochs between checkpoints
@@ -89,9 +88,17 @@ def run_distributed(
     if missing:
         group.lost_rank.status = "the table was built"
         started = time.perf_counter()
-        shard = build_shard(source, model, config, group, dtype, everything, callbacks.building if group.first else None)
+        shard = build_shard(
+            source, model, config, group, dtype, everything, callbacks.building if group.first else None
+        )
         ranks = {"build_s": time.perf_counter() - started, **shard.figures()}
-        keep_freed_memory()
+        if callbacks.built:
+            callbacks.built()
+
+    def progress(job: Job, epoch: Epoch) -> None:
+        if callbacks.progress and group.first:
+            callbacks.progress(job.run, epoch)
+
     for i in missing:
         split = source.split(i if source.num_splits > 1 else 0, shard.first, shard.last)
         job = Job(split, run_seed(seed, i, source.num_splits), config, i)
@@ -105,10 +112,7 @@ def run_distributed(
         run = Run(job, part.baseline)
         times: list[float] = []
         make = partial(ShardedProgram, part=part, times=times, say=say if group.first else None)
-        report = None
-        if callbacks.progress and group.first:
-            report = lambda job, epoch: callbacks.progress(job.run, epoch)  # type: ignore[misc]  # noqa: E731
-        for _ in train_runs(task, [run], 1, report, checkpointer, make, saved):
+        for _ in train_runs(task, [run], 1, progress, checkpointer, make, saved):
             pass
         saved = b""  # of the first run alone
         outcome = run.outcome()
@@ -116,7 +120,9 @@ def run_distributed(
             raise outcome
         figures = {key: value for key, value in vars(outcome).items() if key not in ("history", "state")}
         epoch_s = statistics.median(times[2:] or times or [0.0])  # the first ones compile
-        row = result_row(i, {**figures, "epoch_s": epoch_s, **part.certified_figures(build(config), outcome.state)}, group.device)
+        row = result_row(
+            i, {**figures, "epoch_s": epoch_s, **part.certified_figures(build(config), outcome.state)}, group.device
+        )
         row["ranks"] = group.gather({**ranks, "peak_memory_mb": row["peak_memory_mb"]})
         row["peak_memory_mb"] = sum(rank["peak_memory_mb"] for rank in row["ranks"])
         if directory and group.first:
@@ -217,11 +223,11 @@ class ShardSplit:
         certificates = model.certificates(self.shard.operator)
         sums = [[float(c.bound.double().sum()), float(c.exact.sum()), c.bound.numel()] for c in certificates]
         total = self.group.sum(torch.tensor(sums, dtype=torch.float64, device=self.group.device)).cpu()
-        largest = max(self.group.gather(max((float(c.bound.max()) for c in certificates if c.bound.numel()), default=0.0)))
+        largest = max((float(c.bound.max()) for c in certificates if c.bound.numel()), default=0.0)
         return {
             "certified_share": float((total[:, 1] / total[:, 2]).mean()),
             "mean_bound": float((total[:, 0] / total[:, 2]).mean()),
-            "max_bound": largest,
+            "max_bound": max(self.group.gather(largest)),
         }
 
 
@@ -269,10 +275,9 @@ class ShardedProgram(Program):
         self.set_training(True)
         (logits,) = self.forward()
         loss = self.part.loss(logits, "train")
-        gradients = list(torch.autograd.grad(loss, self.parameters, allow_unused=True))
-        if not self.part.shard.operator.exact_sums:  # these are summed as they arise
-            gradients = self.group.sum_gradients(gradients)
-        self.adam.step(gradients)
+        gradients = torch.autograd.grad(loss, self.parameters, allow_unused=True)
+        summed = self.part.shard.operator.exact_sums  # as they arise
+        self.adam.step(gradients if summed else self.group.sum_gradients(gradients))
         return [self.group.sum(loss.detach().double())]
 
     def validate(self, row: int, logits: Tensor) -> tuple[Tensor, Tensor]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -10,24 +10,28 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
-from torch import nn
 
 from asgat.config import TrainConfig
 from asgat.data.dataset import Dataset
+from asgat.data.digest import dataset_digest
 from asgat.errors import AsgatError
 from asgat.estimator.encoded_graph import OWN, EncodedGraph, Encoding, as_mask, encode_graph_for, label_column, prepare
 from asgat.estimator.graph_file import encode_graph
 from asgat.estimator.health import Health, examine
 from asgat.estimator.trained_run import ENCODER_FILE, GRAPH_FILE, HEALTH_FILE, load_run, read_encoder, read_object
-from asgat.files.atomic import to_json, write_atomic
+from asgat.files.atomic import to_json
 from asgat.files.lock import locked
 from asgat.nn.registry import make_config, model_spec
 from asgat.tabular.column import Column
-from asgat.tabular.user_graph import UserGraph, as_user_graph
+from asgat.tabular.conversions import as_user_graph
+from asgat.tabular.user_graph import UserGraph
+from asgat.training.checkpoint import Checkpointer
+from asgat.training.inputs import make_inputs
+from asgat.training.loop import train_jobs
+from asgat.training.result import describe_settings, result_row, run_figures, summarise
 from asgat.training.run_directory import RunDirectory, read_metadata
-from asgat.training.runner import certified_figures, make_inputs, peak_memory_mb, resumable, summarise
-from asgat.training.trainer import Epoch, train_run
-from asgat.training.unfinished import Keeper
+from asgat.training.run_state import DivergedError, Epoch, Job
+from asgat.training.runner import Callbacks, make_task, model_metadata
 
 # Where they differ from the model's own defaults; features are scaled by their encoding, column by column.
 DEFAULTS: dict[str, Any] = {
@@ -107,7 +111,7 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Trains on the labelled nodes of a graph.
 
         Args:
-            graph: as in :func:`asgat.tabular.user_graph.as_user_graph`.
+            graph: as in :func:`asgat.tabular.conversions.as_user_graph`.
             y: a label per node; None, NaN, "" or -1 where there is none. By default those the graph has.
             mask: the nodes to learn from, as a mask or as numbers; by default those of the graph's split, or all that
                 have a label.
@@ -119,37 +123,44 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit_encoded(
         self,
-        prepared: EncodedGraph,
+        encoded: EncodedGraph,
         health: Health | None = None,
-        progress: Callable[[Epoch], None] | None = None,
-        building: Callable[[int, int], None] | None = None,
+        callbacks: Callbacks | None = None,
         folder: Path | str | None = None,
     ) -> Self:
-        """Trains on a graph that is ready, and tells of every epoch; with a folder, goes on from what is kept there."""
-        dataset, self.encoding_ = prepared.dataset, prepared.encoding
-        self.health_ = health or examine(prepared.own, dataset, self.encoding_.class_names, prepared.notes)
+        """Trains on an encoded graph; with a folder, goes on from an unfinished run there.
+
+        Raises:
+            DivergedError: every attempt diverged.
+        """
+        callbacks = callbacks or Callbacks()
+        dataset, self.encoding_ = encoded.dataset, encoded.encoding
+        self.health_ = health or examine(encoded.own, dataset, self.encoding_.class_names, encoded.notes)
         self.config_ = self.make_config(self.health_)
         self.classes_ = self.encoding_.classes
-        self.dataset_, self.ids_ = dataset, list(prepared.own.ids)
-        spec, device = model_spec(self.model), torch.device(self.device)
-        inputs = make_inputs(dataset, self.model, self.config_, device, building)
-        labels = torch.from_numpy(dataset.y).to(device)
-        sizes = dataset.num_features, dataset.num_classes, dataset.num_nodes
-        split = dataset.splits[0]
-        keeper = Keeper(folder, 0, resumable=resumable(inputs)) if folder is not None else None
+        self.dataset_, self.ids_ = dataset, list(encoded.own.ids)
+        device, split, settings = torch.device(self.device), dataset.splits[0], self.describe(dataset, self.config_)
+        task = make_task(dataset, self.model, self.config_, device, callbacks.building)
+        if callbacks.built:
+            callbacks.built()
+        checkpointer = None
+        if folder is not None:
+            checkpointer = Checkpointer(folder, device.type, settings["data"], resumable=task.resumable)
 
-        def build(config: TrainConfig) -> torch.nn.Module:
-            return spec.make(config, *sizes)
+        def progress(job: Job, epoch: Epoch) -> None:
+            if callbacks.progress:
+                callbacks.progress(job.run, epoch)
 
-        outcome = train_run(build, inputs, labels, split, self.config_, self.seed, progress=progress, keeper=keeper)
-        self.module_ = _filled(spec.make(self.config_, *sizes), outcome.state)
-        row = {"run": 0, **{k: v for k, v in vars(outcome).items() if k not in ("history", "state")}}
-        row |= certified_figures(spec, self.config_, dataset, inputs, labels, split, outcome.state)
-        row["peak_memory_mb"] = peak_memory_mb(device)
-        self.history_ = outcome.history
-        self.result_ = summarise(self.describe(dataset.name, self.config_), dataset, [row])
+        jobs = [Job(split, self.seed, self.config_)]
+        ((_, outcome),) = train_jobs(task, jobs, progress=progress, checkpointer=checkpointer)
+        if isinstance(outcome, DivergedError):
+            raise outcome
+        self.module_ = task.example(self.config_)
+        self.module_.load_state_dict(outcome.state)
+        row = result_row(0, run_figures(task, self.config_, split, outcome), device)
+        self.history_, self.result_ = outcome.history, summarise(settings, dataset.metric, [row])
         cpu = torch.device("cpu")
-        self._inputs = inputs if device.type == "cpu" else make_inputs(dataset, self.model, self.config_, cpu)
+        self._inputs = task.inputs if device.type == "cpu" else make_inputs(dataset, self.model, self.config_, cpu)
         return self
 
     def make_config(self, health: Health) -> TrainConfig:
@@ -209,7 +220,7 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         wanted = as_mask(own.nodes if mask is None else mask, own.num_nodes) & ~label.missing
         if not wanted.any():
             raise AsgatError("There is no labelled node to judge by.")
-        whole = own if own.chosen is None else own.whole()
+        whole = own if own.chosen is None else own.select(None)
         names = Column.of_objects("class", self.classes_.tolist()).texts()
         predicted = self.predict_proba(whole).argmax(axis=1)
         truth = label.texts()
@@ -237,16 +248,20 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return self._save(RunDirectory(path))
 
     def _save(self, directory: RunDirectory) -> Path:
-        settings = self.describe(self.dataset_.name, self.config_)
-        directory.begin(settings, fresh=True)
-        write_atomic(directory.path / GRAPH_FILE, encode_graph(self.dataset_, self.ids_))
-        write_atomic(directory.path / ENCODER_FILE, to_json(self.encoding_.to_dict()))
-        write_atomic(directory.path / HEALTH_FILE, to_json(self.health_.to_dict()))
-        directory.add_metrics([{"run": 0, **vars(epoch)} for epoch in self.history_], [])
-        sizes = {"in_channels": self.dataset_.num_features, "out_channels": self.dataset_.num_classes}
+        settings = self.describe(self.dataset_, self.config_)
         state = {name: value.detach().cpu().contiguous() for name, value in self.module_.state_dict().items()}
-        directory.write_model(state, {**settings, "run": 0, **sizes, "num_nodes": self.dataset_.num_nodes})
-        directory.write_result(self.result_)  # last: where it is, all is
+        directory.replace(
+            settings,
+            self.history_,
+            state,
+            model_metadata(settings, 0, self.dataset_),
+            self.result_,
+            {
+                GRAPH_FILE: encode_graph(self.dataset_, self.ids_),
+                ENCODER_FILE: to_json(self.encoding_.to_dict()),
+                HEALTH_FILE: to_json(self.health_.to_dict()),
+            },
+        )
         return directory.path
 
     @classmethod
@@ -268,16 +283,9 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classifier._inputs = run.inputs
         return classifier
 
-    def describe(self, dataset: str, config: TrainConfig) -> dict[str, Any]:
+    def describe(self, dataset: Dataset, config: TrainConfig) -> dict[str, Any]:
         """What ``config.toml`` of a run directory holds."""
-        return {
-            "dataset": dataset,
-            "model": self.model,
-            "protocol": OWN,
-            "seed": self.seed,
-            "runs": [0],
-            "config": config.to_dict(),
-        }
+        return describe_settings(dataset.name, self.model, OWN, self.seed, [0], config, dataset_digest(dataset))
 
 
 def same_graph(one: Dataset, other: Dataset) -> bool:
@@ -285,8 +293,3 @@ def same_graph(one: Dataset, other: Dataset) -> bool:
     a, b = one.graph.adjacency, other.graph.adjacency
     pairs = (a.indptr, b.indptr), (a.indices, b.indices), (a.data, b.data), (one.x, other.x)
     return all(np.array_equal(*pair) for pair in pairs)
-
-
-def _filled(module: nn.Module, state: dict[str, torch.Tensor]) -> nn.Module:
-    module.load_state_dict(state)
-    return module.eval()

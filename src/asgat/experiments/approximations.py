@@ -21,7 +21,8 @@ from asgat.experiments.trained_models import Trained, try_train
 from asgat.filters import HeatFilter, SpectralFilter
 from asgat.graph import Graph
 from asgat.nn import ASGAT
-from asgat.spectral import ArmaOperator, ArmaTableOperator, ChebyshevOperator
+from asgat.spectral import ArmaOperator, ChebyshevOperator
+from asgat.tables import ArmaTableOperator
 from asgat.training.inputs import graph_for
 
 DATASETS = ["cora", "chameleon"]
@@ -122,7 +123,7 @@ def compare(
         "fit_residual": float(rational.residual.max()),
         "steps": operator.steps_taken,
         "cg_residual": operator.residual,
-        "fallback": None if operator.fallback is None else dataclasses.asdict(operator.fallback),
+        "fallback": None if operator.rational.fallback is None else dataclasses.asdict(operator.rational.fallback),
         "orders": rows,
         "enough": min(enough, default=None),
     }

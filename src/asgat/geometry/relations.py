@@ -49,6 +49,25 @@ class Relations:
                 raise AsgatError(f"Relations name {name} {outside[0]}, but it must be from 0 to {below - 1}.")
 
 
+Reader = Callable[[str], Relations]  # reads the relations published for a space
+
+
+def find_relations(graph: Graph, space: str, published: Reader | None = None) -> Relations:
+    """The relations of a graph in a latent space: the published ones where a data set has them, else computed ones."""
+    if published is None:
+        from asgat.geometry.positions import positions  # compiles; published relations do not need it
+        from asgat.geometry.spaces import SPACES
+
+        return latent_relations(graph, positions(graph, space), SPACES[space].distance)
+    relations = published(space)
+    near = relations.kind < DIRECTIONS
+    expected = np.sort(np.ravel_multi_index(graph.with_self_loops("remove").edge_index(), 2 * (graph.num_nodes,)))
+    found = relations.node[near] * graph.num_nodes + relations.neighbour[near]
+    if relations.num_nodes != graph.num_nodes or not np.array_equal(np.sort(found), expected):
+        raise AsgatError(f"The published relations in {space} are those of another graph; load the data set unchanged.")
+    return relations
+
+
 def latent_relations(graph: Graph, position: Floats, distance: Callable[[Floats, Floats], Floats]) -> Relations:
     """The relations of a graph whose nodes stand at the positions [N, 2] of a latent space.
 

@@ -21,6 +21,8 @@ def csr_matmul(
 ) -> Tensor:
     r"""Row r of the output is :math:`\sum_e value_e \, dense_{index_e}` over e in ``indptr[r]:indptr[r + 1]``.
 
+    Stacked runs share the pattern: with ``dense`` [R, M, F] and ``value`` [nnz] or [R, nnz] the output is [R, N, F].
+
     The gradient to ``dense`` is the product with the transposed pattern, which the caller builds once; there is none
     to ``value``, which holds features under dropout. Computed in float32, or in float64 if either input is. All sums
     have a fixed order.
@@ -46,6 +48,10 @@ def _product(indptr: Tensor, index: Tensor, value: Tensor, dense: Tensor) -> Ten
     return out
 
 
+def _empty(indptr: Tensor, dense: Tensor) -> Tensor:
+    return dense.new_empty(*dense.shape[:-2], indptr.numel() - 1, dense.size(-1))
+
+
 def _forward(
     indptr: Tensor,
     index: Tensor,
@@ -65,18 +71,18 @@ def _setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     value, indptr_t, index_t, order_t = ctx.saved_tensors
-    return None, None, None, None, None, None, _csr_product(indptr_t, index_t, value[order_t], grad)
+    return None, None, None, None, None, None, _csr_product(indptr_t, index_t, value[..., order_t], grad)
 
 
 _csr_product = Operator(
     "asgat::csr_product",
     _product,
-    lambda indptr, index, value, dense: dense.new_empty(indptr.numel() - 1, dense.size(1)),
+    lambda indptr, index, value, dense: _empty(indptr, dense),
 )
 _csr_matmul = Operator(
     "asgat::csr_matmul",
     _forward,
-    lambda indptr, index, value, indptr_t, index_t, order_t, dense: dense.new_empty(indptr.numel() - 1, dense.size(1)),
+    lambda indptr, index, value, indptr_t, index_t, order_t, dense: _empty(indptr, dense),
     _setup_context,
     _backward,
 )

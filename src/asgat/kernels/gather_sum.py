@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from asgat.errors import AsgatError
 from asgat.kernels.backend import compute_dtype, kernels
+from asgat.kernels.each_run import each_run
 from asgat.kernels.operator import Operator
 
 
@@ -27,7 +29,8 @@ def gather_sum(x: Tensor, index: Tensor, weight: Tensor, bias: Tensor | None = N
         x: rows to gather, [M, F].
         index: which rows, [B, K], int64 or int32, within 0..M-1 (checked on CPU; on CUDA others are left out).
         weight: their weights, [B, K].
-        bias: added to every H-th row, [H, F]; H divides B.
+        bias: added to every H-th row, [H, F]; H divides B. With [R, H, F] each of R equal blocks of rows, those of
+            stacked runs, has its own.
 
     Shapes:
         - **output**: [B, F]
@@ -44,8 +47,12 @@ def gather_sum(x: Tensor, index: Tensor, weight: Tensor, bias: Tensor | None = N
             f"gather_sum needs x [M, F] and index and weight of one shape [B, K], but x is {list(x.shape)}, "
             f"index {list(index.shape)} and weight {list(weight.shape)}."
         )
-    if bias is not None and (bias.dim() != 2 or bias.size(1) != x.size(1) or index.size(0) % max(1, bias.size(0))):
-        raise AsgatError(f"bias must be [H, {x.size(1)}] with H a divisor of {index.size(0)}, not {list(bias.shape)}.")
+    if bias is not None:
+        count = bias.shape[:-1].numel()
+        if bias.dim() not in (2, 3) or bias.size(-1) != x.size(1) or index.size(0) % max(1, count):
+            raise AsgatError(
+                f"bias must be [H, {x.size(1)}] with H a divisor of {index.size(0)}, not {list(bias.shape)}."
+            )
     dtype = compute_dtype(x, weight)
     out: Tensor = _gather_sum(x.to(dtype), index, weight.to(dtype), None if bias is None else bias.to(dtype))
     return out
@@ -70,16 +77,24 @@ def _setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor, Tensor | None
     x, index, weight, bias = inputs
     ctx.save_for_backward(x if ctx.needs_input_grad[2] else None, index, weight)
     ctx.size = x.size(0)
-    ctx.biases = 0 if bias is None else bias.size(0)
+    ctx.bias_shape = None if bias is None else bias.shape
 
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, None, Tensor | None, Tensor | None]:
     x, index, weight = ctx.saved_tensors
     grad_x = _gather_sum_grad_x(grad, index, weight, ctx.size) if ctx.needs_input_grad[0] else None
     grad_weight = _gather_sum_grad_weight(grad, x, index) if ctx.needs_input_grad[2] else None
-    needs_bias = ctx.biases and ctx.needs_input_grad[3]
-    grad_bias = grad.reshape(-1, ctx.biases * grad.size(1)).sum(dim=0).view(ctx.biases, -1) if needs_bias else None
-    return grad_x, None, grad_weight, grad_bias
+    needs_bias = ctx.bias_shape is not None and ctx.needs_input_grad[3]
+    return grad_x, None, grad_weight, _to_bias(grad, ctx.bias_shape) if needs_bias else None
+
+
+def _to_bias(grad: Tensor, shape: torch.Size) -> Tensor:
+    width = shape[-2] * shape[-1]
+    if len(shape) == 2:
+        return grad.reshape(-1, width).sum(dim=0).view(shape)
+    runs = grad.reshape(shape[0], -1, width)
+    total = runs.sum(dim=1) if grad.device.type != "cpu" else each_run(lambda own: own.sum(dim=0), runs)
+    return total.view(shape)
 
 
 _gather_sum_grad_x = Operator(

@@ -13,7 +13,7 @@ AT_ONCE = 1 << 24  # scores held at a time
 def gather_sum(x: Tensor, index: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     out = x.new_zeros(index.size(0), x.size(1))
     if bias is not None:
-        out.view(-1, *bias.shape).add_(bias)
+        out.view(*bias.shape[:-2], -1, *bias.shape[-2:]).add_(bias.unsqueeze(-3))
     for j in range(index.size(1)):
         out.addcmul_(x.index_select(0, index[:, j]), weight[:, j, None])
     return out
@@ -34,6 +34,9 @@ def gather_sum_grad_weight(grad: Tensor, x: Tensor, index: Tensor) -> Tensor:
 
 
 def csr_matmul(indptr: Tensor, index: Tensor, value: Tensor, dense: Tensor) -> Tensor:
+    if dense.dim() == 3:
+        runs = zip(value.expand(dense.size(0), -1), dense, strict=True)
+        return torch.stack([csr_matmul(indptr, index, *own) for own in runs])
     rows = indptr.numel() - 1
     row = torch.repeat_interleave(torch.arange(rows, device=dense.device), indptr.diff(), output_size=index.numel())
     return dense.new_zeros(rows, dense.size(1)).index_add_(0, row, dense.index_select(0, index) * value[:, None])

@@ -10,12 +10,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from asgat.available_memory import available_memory
 from asgat.errors import AsgatError
 from asgat.filters import PolynomialFilter, WalkFilter
 from asgat.graph import Graph
 from asgat.nn.asgat_conv import OperatorFactory
-from asgat.nn.memory_plan import available_memory
-from asgat.spectral import ChebyshevOperator, SpectralOperator
+from asgat.spectral import ChebyshevOperator, GraphOperator
+from asgat.spectral.graph_operator import as_graph_operator
 
 _NO_EDGE = 1e-9  # of a normalised weight: what rounding leaves where there is no edge is far below
 _LOG_ONE = 1e-12  # what rounding leaves of log 1, a value that symmetric graphs have often
@@ -155,10 +156,10 @@ def deepwalk_matrix(
 
 def _make(
     operator: OperatorFactory | None, graph: Graph, degree: int, dtype: torch.dtype, device: torch.device | str = "cpu"
-) -> SpectralOperator:
+) -> GraphOperator:
     """The operator of a graph; without a factory the Chebyshev one that is exact for polynomials of this degree."""
     if operator is not None:
-        return operator(graph, dtype=dtype, device=device)
+        return as_graph_operator(operator(graph, dtype=dtype, device=device))
     return ChebyshevOperator(graph, order=max(1, degree), dtype=dtype, device=device, cache_bytes=0)
 
 

@@ -16,6 +16,7 @@ from asgat.nn.asgat import ASGAT
 from asgat.nn.asgat_conv import ASGATConv
 from asgat.nn.attention import attend
 from asgat.spectral import SpectralOperator
+from asgat.spectral.graph_operator import as_graph_operator
 
 _KNOWN = re.compile(r"jump_weight|propagation\.gamma|layers\.\d+\.(weight|root_weight|mix|bias|filter\..+)")
 
@@ -82,7 +83,7 @@ class StackedASGAT:
             if self.form.elu == "every" or self.form.elu == ("last" if i == last else "hidden"):
                 out = F.elu(out)
             hidden = out
-        return out if self.propagation is None else self.operator.apply(self.propagation, out)
+        return out if self.propagation is None else as_graph_operator(self.operator).apply(self.propagation, out)
 
     def _layer(
         self, i: int, conv: ASGATConv, filter: StackedFilter, x: Tensor | SparseFeatures, seed: Tensor | None

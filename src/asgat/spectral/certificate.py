@@ -2,17 +2,17 @@ r"""How far attention over candidates can be from attention over all nodes.
 
 The claim, for one row v and head h: the k kept nodes are *exactly* the k best under scores that differ from the true
 ones by at most ε(v). With nothing left out ε = 0; otherwise ε = max(0, best score left out − worst score kept). The
-best score left out is not computed; it is bounded by what the table knows of each order outside the candidates,
+best score left out is not computed, but bounded by the table's extremes of each order outside the candidates,
 
 .. math:: \psi_{vu} \le B(v) = \sum_i \max(c_i \tau^+_i(v), c_i \tau^-_i(v)), \qquad u \notin C(v),
 
 so ε ≤ max(0, B − s) with s the worst score kept. Storage and arithmetic round: every computed score is within
 ρ(v) = Σ_i (|c_i| (m_i(v) (r + (P + 3) 2⁻²⁴) + t) + f) of the true one, m_i(v) being the largest stored magnitude of
 order i in the row, r the relative rounding unit of the storage, t its underflow and f that of the scores. Two scores
-are compared, so the bound that is reported is max(B − s + ρ, 2ρ). Where scores may overflow it is infinite.
+are compared, so the reported bound is max(B − s + ρ, 2ρ). Where scores may overflow it is infinite.
 
-Where the table is truncated nothing is known of what was left out. Then some rows are computed exactly, and the error
-of a row is measured: the kept scores' own error, or the excess of the best node left out over the worst score kept.
+A truncated table does not know what was left out. There a sample of rows is computed exactly and their errors are
+measured: the error of the kept scores, or the excess of the best node left out over the worst score kept.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Certificate:
 
     Attributes:
         bound: [heads, N], never below the true ε.
-        exact: [heads, N], rows proven to be the paper's own, up to rounding.
+        exact: [heads, N], rows proven to equal exact top-k attention, up to rounding.
     """
 
     bound: Tensor
@@ -51,19 +51,19 @@ class Certificate:
 
 @dataclass(frozen=True, eq=False)
 class SampledCertificate(Certificate):
-    """Errors of a random sample of rows, and what they say of all rows with 95 % confidence.
+    """Errors of a random sample of rows, and 95 % confidence limits for all rows.
 
     Attributes:
         bound: true errors of the sampled rows, [heads, sample].
         exact: those at rounding level.
-        num_nodes: rows in all.
+        num_nodes: number of all rows.
     """
 
     num_nodes: int
 
     @property
     def complete(self) -> bool:
-        """Whether the sample is all there is, which leaves nothing to be confident of."""
+        """Whether all rows were sampled: the limits are then the true values."""
         return self.bound.size(1) >= self.num_nodes
 
     @property
@@ -105,19 +105,17 @@ def certify(
     complete: Tensor,
     rounding: float,
     underflow: float = 0.0,
-    approximation: float = 0.0,
 ) -> Certificate:
     """The certificate of selected rows; O(heads · N · P) time and memory, in double precision.
 
     Args:
         coefficients: c [heads, P], as used for the scores.
-        worst_kept: the lowest score each row kept, [heads, N]; -inf where fewer than k candidates were there.
+        worst_kept: the lowest score each row kept, [heads, N]; -inf in rows with fewer than k candidates.
         above, below: largest and smallest value of each order left out of a row, [N, P].
         magnitude: largest stored magnitude of each order in a row, [N, P].
         complete: rows that left nothing out, [N].
         rounding: relative rounding unit of the stored values.
         underflow: absolute error of stored values too small for the relative one.
-        approximation: how far the polynomial itself may be from the response it stands for, counted twice.
     """
     c = coefficients.detach().double()
     left_out = c.clamp(min=0) @ above.double().t() + c.clamp(max=0) @ below.double().t()  # Σ max(c τ⁺, c τ⁻)
@@ -127,8 +125,8 @@ def certify(
     noise = noise + underflow * c.abs().sum(dim=1, keepdim=True) + c.size(1) * range_of_scores.tiny
     kept = worst_kept.detach().double()
     excess = torch.where(complete, -torch.inf, left_out - kept + noise)
-    bound = torch.maximum(excess.clamp(min=0), 2 * noise) + 2 * approximation
-    finite = largest < range_of_scores.max / 2  # of scores that overflow, or that are no numbers, nothing is known
+    bound = torch.maximum(excess.clamp(min=0), 2 * noise)
+    finite = largest < range_of_scores.max / 2  # scores that overflow, or are NaN, prove nothing
     return Certificate(
         bound=bound.where(finite, torch.inf),
         exact=(complete.expand_as(excess) | (excess < 0)) & finite,
@@ -141,21 +139,21 @@ def certify_rows(coefficients: Tensor, truth: Tensor, index: Tensor, score: Tens
     Args:
         coefficients: c [heads, P].
         truth: true values of all orders in these rows, [P, rows, N].
-        index, score: what was kept, [heads, rows, k]; score -inf marks a filler.
+        index, score: what was kept, [heads, rows, k]; score -inf marks padding.
     """
     c = coefficients.detach().double()
     if truth.numel() == 0:
         return c.new_zeros(c.size(0), truth.size(1))
     reached = (truth != 0).any(dim=0)
     errors = []
-    for head in range(c.size(0)):  # one head at a time: its true scores are as large as the rows are long
+    for head in range(c.size(0)):  # one head at a time: its true scores take rows · N numbers
         true = torch.tensordot(c[head], truth.double(), dims=1)
         kept = ~torch.isneginf(score[head])
         own = (score[head].double() - true.gather(1, index[head])).abs().masked_fill(~kept, 0.0).amax(dim=1)
         position = index[head].where(kept, index[head][:, :1])  # the first is always kept
         left = true.masked_fill(~reached, -torch.inf).scatter(1, position, -torch.inf).amax(dim=1)
         worst = score[head].double().masked_fill(~kept, torch.inf).amin(dim=1)
-        # A row with room left over and nodes left out should have taken them, whatever their score.
+        # A row that kept fewer than k and left nodes out should have taken them, whatever their score.
         short = ~kept.all(dim=1) & ~torch.isneginf(left)
         excess = torch.where(short, torch.inf, (left - worst).clamp(min=0.0))
         errors.append(torch.maximum(own, excess))

@@ -14,9 +14,9 @@ BETA1, BETA2, EPS = 0.9, 0.999, 1e-8
 class Adam:
     """Updates every run as :class:`torch.optim.Adam` would, with a learning rate and a weight decay of its own.
 
-    The fused kernel is called on the rows of stacked parameters as tensors of their own: vectorised loops round the last
-    entries of a tensor differently, so that a run's weights would otherwise depend on the runs it is stacked with.
-    Nothing waits for the device.
+    The fused kernel gets the rows of stacked parameters as separate tensors: it rounds the last entries of a tensor
+    differently, so that a run's weights would otherwise depend on the runs it is stacked with. Nothing waits for the
+    device.
 
     Args:
         parameters: of all runs, [runs, ...] each if ``stacked``; otherwise those of a single run.
@@ -26,13 +26,9 @@ class Adam:
 
     def __init__(self, parameters: Sequence[Tensor], rates: Sequence[tuple[float, float]], stacked: bool) -> None:
         self.stacked = stacked
-        self.parameters, self.exp_avg, self.exp_avg_sq = (
-            self._rows(tensors)
-            for tensors in (
-                [value.detach() for value in parameters],
-                *([torch.zeros_like(value, memory_format=torch.contiguous_format) for value in parameters] for _ in "12"),
-            )
-        )
+        zeros = [torch.zeros_like(value, memory_format=torch.contiguous_format) for value in parameters]
+        self.parameters = self._rows([value.detach() for value in parameters])
+        self.exp_avg, self.exp_avg_sq = self._rows(zeros), self._rows([value.clone() for value in zeros])
         device = parameters[0].device
         self.steps = [[torch.zeros((), device=device) for _ in parameters] for _ in rates]
         self.groups: dict[tuple[float, float], list[int]] = defaultdict(list)

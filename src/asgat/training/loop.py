@@ -138,8 +138,7 @@ def train_runs(
 ) -> Iterator[tuple[int, Run]]:
     """Trains runs to their end, and yields each with its position when it is finished.
 
-    Runs that can be stacked are, up to ``at_once`` of them. One that ends leaves its place to the next, so that the work
-    at hand never has to wait for the slowest.
+    Runs that can be stacked are, up to ``at_once`` of them. One that ends leaves its place to the next.
 
     Args:
         task, at_once, progress, checkpointer: as for :func:`train_jobs`.

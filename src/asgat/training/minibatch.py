@@ -16,8 +16,7 @@ from asgat.errors import AsgatError
 from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.asgat import ASGAT
 from asgat.nn.asgat_conv import ASGATConv
-from asgat.spectral import TableOperator
-from asgat.tables.table_rows import ShardOperator
+from asgat.tables import RowOperator, TableOperator
 from asgat.training.program import Program, Task
 from asgat.training.run_state import Run, State
 
@@ -49,7 +48,7 @@ class MinibatchProgram(Program):
         self.batch_size = int(getattr(config, "batch_size", None) or len(self.objective.train_nodes))
         self.limit = FRESH * self.batch_size
         self.features = _Rows(x)
-        self.operator = ShardOperator.of(operator)
+        self.operator = operator.rows
         self.number = torch.zeros(operator.num_nodes, dtype=torch.int32, device=self.device)
         widths = [conv.out_channels * (conv.heads if conv.concat else 1) for conv in self.net.convs[:-1]]
         self.hidden = [kept_rows(operator.num_nodes, width, x.dtype, self.device) for width in widths]
@@ -134,7 +133,7 @@ class MinibatchProgram(Program):
             self.number[order] = torch.arange(len(order), dtype=torch.int32, device=order.device)
         return _Part(operator.renumbered(self.number, len(order)), torch.cat([rows, fresh]), kept)
 
-    def _layer(self, layer: int, x: Tensor | SparseFeatures, operator: ShardOperator) -> Tensor:
+    def _layer(self, layer: int, x: Tensor | SparseFeatures, operator: RowOperator) -> Tensor:
         out: Tensor = self.net.convs[layer](x, operator)
         last = layer == len(self.net.convs) - 1
         if self.net.elu == "every" or self.net.elu == ("last" if last else "hidden"):
@@ -145,7 +144,7 @@ class MinibatchProgram(Program):
 class _Part:
     """A layer's operator for some rows; its input rows are those of ``fresh`` nodes, then of ``kept`` ones."""
 
-    def __init__(self, operator: ShardOperator, fresh: Tensor, kept: Tensor) -> None:
+    def __init__(self, operator: RowOperator, fresh: Tensor, kept: Tensor) -> None:
         self.operator, self.fresh, self.kept = operator, fresh, kept
 
 

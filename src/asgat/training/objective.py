@@ -30,7 +30,7 @@ class Objective:
         self.weight = balanced_weights(self.train_labels, config.balance) if config.balanced else None
 
     def loss(self, logits: Tensor, chosen: Any = None) -> Tensor:
-        """Mean training loss. With ``chosen``, a batch of positions among the training nodes, logits are only theirs."""
+        """Mean training loss; ``chosen`` are positions among the training nodes, whose logits are then given."""
         if chosen is None:
             logits, labels, weight = logits.index_select(0, self.train_nodes), self.train_labels, self.weight
         else:

@@ -16,7 +16,6 @@ from asgat.errors import AsgatError
 from asgat.kernels.dropout import dropout_seeds
 from asgat.nn.stacking import count_dropouts, load_run_state, stack, stackable
 from asgat.spectral import SpectralOperator
-from asgat.spectral.arma import RationalForm
 from asgat.training.adam import Adam
 from asgat.training.objective import Objective, scores_of
 from asgat.training.run_state import Run, State
@@ -44,7 +43,7 @@ class Task:
     @property
     def resumable(self) -> bool:
         """Whether a run can go on from the middle: a rational operator remembers what it met since the start."""
-        return not any(isinstance(part, RationalForm) for part in self.inputs)
+        return not any(getattr(part, "records_fallbacks", False) for part in self.inputs)
 
     def stacks(self, config: TrainConfig) -> bool:
         """Whether several runs with these settings can be one program."""
@@ -70,7 +69,7 @@ class Task:
 class Program:
     """Trains some runs at once, an epoch at a time.
 
-    The runs share nothing but the computation: each has its own weights, optimiser state, random stream, loss and score.
+    The runs share nothing but the computation: each has its own weights, optimiser, random stream, loss and score.
     On the CPU the numbers of a run are, to the last bit, the same whatever other runs it is stacked with.
 
     Args:
@@ -121,8 +120,9 @@ class Program:
     @property
     def capturable(self) -> bool:
         """Whether CUDA can record an epoch and replay it: nothing in it waits for the host."""
-        waits = self.task.metric == "roc_auc"  # the curve is drawn on the host
-        return self.device.type == "cuda" and not waits and all(getattr(p, "capturable", True) for p in self.task.inputs)
+        if self.device.type != "cuda" or self.task.metric == "roc_auc":  # the curve is drawn on the host
+            return False
+        return all(getattr(part, "capturable", True) for part in self.task.inputs)
 
     def epoch(self, seeds: Tensor | None = None) -> Tensor:
         """A training step and an evaluation of every run.
@@ -202,10 +202,10 @@ class Program:
     @torch.no_grad()
     def keep(self, rows: Sequence[int], source: Callable[[int], State] | None = None) -> None:
         """Remembers the weights of some runs: those they have now, or those that ``source`` gives for a run."""
-        pairs = [(self.kept[row], (source or self.weights.__getitem__)(row)) for row in rows]
-        names = self.kept[0]
-        if pairs:
-            torch._foreach_copy_([k[name] for k, _ in pairs for name in names], [w[name] for _, w in pairs for name in names])
+        given = {row: (source or self.weights.__getitem__)(row) for row in rows}
+        kept = [value for row in given for value in self.kept[row].values()]
+        if kept:
+            torch._foreach_copy_(kept, [given[row][name] for row in given for name in self.kept[row]])
 
     @torch.no_grad()
     def scores(self, rows: Sequence[int]) -> list[dict[str, Any]]:

@@ -14,8 +14,8 @@ import torch
 from asgat.config import OPTIONS, TrainConfig
 from asgat.data.dataset import Split
 from asgat.nn.asgat import ASGAT
-from asgat.spectral.arma import RationalForm
-from asgat.tables.table_operator import TableOperator
+from asgat.spectral import SpectralOperator
+from asgat.tables import TableOperator
 from asgat.training.objective import evaluate
 from asgat.training.program import Task
 from asgat.training.run_state import RunResult, State
@@ -82,7 +82,7 @@ def certified_figures(task: Task, config: TrainConfig, split: Split, state: Stat
 
 def fallback_figures(inputs: Sequence[Any]) -> dict[str, Any] | None:
     """What a run had to replace by Chebyshev polynomials: the most heads at a time, how often, the largest residual."""
-    taken = [part.take_fallback() for part in inputs if isinstance(part, RationalForm)]
+    taken = [part.take_fallback() for part in inputs if isinstance(part, SpectralOperator)]
     return _merge_fallbacks(
         [
             {

@@ -16,7 +16,7 @@ from torch import nn
 
 from asgat.config import TrainConfig
 from asgat.errors import AsgatError, brief
-from asgat.files.atomic import TEMPORARY, read_toml, to_json, to_toml, write_atomic
+from asgat.files.atomic import TEMPORARY, read_toml, to_json, to_toml, write_all, write_atomic
 from asgat.nn.registry import make_config, model_spec
 from asgat.training.checkpoint import UNFINISHED
 from asgat.training.run_state import Epoch, State
@@ -52,7 +52,7 @@ class RunDirectory:
         self._sweep()
         config = self.path / CONFIG
         if not fresh and config.exists():
-            self._check_settings(settings, read_toml(config))
+            self._check_settings(settings, _with_current_settings(read_toml(config)))
             return list(self.read_result()["rows"]) if (self.path / RESULT).exists() else []
         names = (RESULT, METRICS, MODEL, UNFINISHED)
         strange = [name for name in names if not fresh and (self.path / name).exists()]
@@ -133,6 +133,31 @@ class RunDirectory:
         if (row["val_score"], -row["run"]) > best:  # among equals the first run, whichever ended first
             write_atomic(self.path / MODEL, encode_model(state, metadata))
 
+    def replace(
+        self,
+        settings: Mapping[str, Any],
+        history: Sequence[Epoch],
+        state: State,
+        metadata: Mapping[str, Any],
+        result: Mapping[str, Any],
+        others: Mapping[str, bytes],
+    ) -> None:
+        """Writes a finished run of a single split, and other files next to it, in place of what the folder holds.
+
+        Nothing of the old run is lost before all of the new one is on the disk.
+        """
+        self._sweep()
+        contents = {
+            **others,
+            CONFIG: to_toml(settings).encode(),
+            METRICS: "".join(f"{line}\n" for line in metrics_lines(metadata["run"], history)).encode(),
+            MODEL: encode_model(state, metadata),
+            RESULT: to_json(result),  # last: where it is, all is
+        }
+        write_all(self.path, contents)
+        with suppress(OSError):
+            (self.path / UNFINISHED).unlink()
+
 
 def metrics_lines(run: int, history: Sequence[Epoch]) -> list[str]:
     return [json.dumps({"run": run, **vars(epoch)}) for epoch in history]
@@ -146,6 +171,24 @@ def encode_model(state: State, metadata: Mapping[str, Any]) -> bytes:
 def weights_digest(content: bytes) -> str:
     """SHA-256 of a model file."""
     return hashlib.sha256(content).hexdigest()
+
+
+def _with_current_settings(written: dict[str, Any]) -> dict[str, Any]:
+    """What an earlier version wrote, as this one writes it: without removed settings, with defaults of new ones."""
+    from asgat.nn.registry import make_config
+
+    try:
+        return {**written, "config": make_config(written["model"], **written["config"]).to_dict()}
+    except (AsgatError, KeyError, TypeError):
+        return written
+
+
+def _with_current_settings(written: dict[str, Any]) -> dict[str, Any]:
+    """What an earlier version wrote, as this one writes it: without removed settings, with defaults of new ones."""
+    try:
+        return {**written, "config": make_config(written["model"], **written["config"]).to_dict()}
+    except (AsgatError, KeyError, TypeError):
+        return written
 
 
 def _flat(values: Mapping[str, Any]) -> dict[str, Any]:

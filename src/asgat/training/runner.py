@@ -12,17 +12,17 @@ import numpy as np
 import torch
 from torch import nn
 
+from asgat.available_memory import available_memory
 from asgat.config import ASGATConfig, TrainConfig
 from asgat.data.dataset import Dataset, Split
 from asgat.data.digest import dataset_digest
 from asgat.errors import AsgatError
 from asgat.files.lock import locked
-from asgat.nn.memory_plan import available_memory, plan
+from asgat.nn.memory_plan import plan
 from asgat.nn.registry import model_spec
 from asgat.training.checkpoint import Checkpointer
 from asgat.training.inputs import make_inputs
 from asgat.training.loop import train_jobs
-from asgat.training.memory import keep_freed_memory
 from asgat.training.program import CapturedEpochs, Task
 from asgat.training.result import describe_settings, result_row, run_figures, summarise
 from asgat.training.run_directory import RunDirectory
@@ -36,6 +36,7 @@ class Callbacks:
     Attributes:
         progress: called with the run and every epoch.
         building: called with the rows done and in all while a candidate table is built.
+        built: called when everything is ready for the first epoch.
         finished: called with a run, its weights and the model's inputs before the run counts as done.
         counted: called with the number of runs done and in all.
         waiting: called before waiting for another process that writes the run directory; without it, that is refused.
@@ -43,6 +44,7 @@ class Callbacks:
 
     progress: Callable[[int, Epoch], None] | None = None
     building: Callable[[int, int], None] | None = None
+    built: Callable[[], object] | None = None
     finished: Callable[[int, State, tuple[Any, ...]], None] | None = None
     counted: Callable[[int, int], None] | None = None
     waiting: Callable[[], None] | None = None
@@ -107,6 +109,8 @@ def _run(
     checkpointer = Checkpointer(out, device.type, digest) if out is not None else None
     if missing:
         task = make_task(dataset, model, config, device, callbacks.building)
+        if callbacks.built:
+            callbacks.built()
         if checkpointer:
             checkpointer.resumable = task.resumable
         outcomes = train_dataset(task, dataset, config, missing, seed, checkpointer, callbacks.progress)
@@ -159,7 +163,6 @@ def make_task(
 ) -> Task:
     """What the runs of a model on a data set share; builds a candidate table where the model needs one."""
     inputs = make_inputs(dataset, model, config, device, building)
-    keep_freed_memory()  # from here on: what building a table took is given back
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     spec, sizes = model_spec(model), (dataset.num_features, dataset.num_classes, dataset.num_nodes)

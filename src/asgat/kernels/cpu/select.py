@@ -63,7 +63,8 @@ def select_top_grad(value: Tensor, position: Tensor, grad: Tensor) -> Tensor:
     else:
         with use_threads(threads):
             _grad_parallel(*arguments)
-    return partial.sum(dim=0)
+    _fold(partial.numpy())
+    return partial[0]
 
 
 _kept: Any = WeakTensorKeyDictionary()
@@ -321,6 +322,16 @@ def _grad_block(stored: Array, half: int, position: Array, grad: Array, partial:
                 else:
                     for p in range(partial.shape[1]):
                         partial[head, p] += scale * _decode(stored[entry, p], half)
+
+
+@compiled(FUSED)
+def _fold(partial: Array) -> None:
+    """The sum over blocks, in place of the first. In their order for every head: a sum of PyTorch's may take another for
+    other numbers of heads."""
+    for block in range(1, partial.shape[0]):
+        for head in range(partial.shape[1]):
+            for p in range(partial.shape[2]):
+                partial[0, head, p] += partial[block, head, p]
 
 
 @compiled(FUSED)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-from typing import Self
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -12,14 +9,15 @@ from torch import Tensor
 from asgat.errors import AsgatError
 from asgat.filters.spectral_filter import SpectralFilter
 from asgat.graph import Graph
-from asgat.spectral.spectral_operator import UNREACHABLE, SpectralOperator
+from asgat.spectral.graph_operator import GraphOperator
+from asgat.spectral.spectral_operator import UNREACHABLE
 
 
-class ExactOperator(SpectralOperator):
+class ExactOperator(GraphOperator):
     r"""Exact scores :math:`\psi = U g(\Lambda) U^\top` from all eigenvalues and eigenvectors of the Laplacian.
 
-    A node reaches the nodes of its own component. Building costs O(N³) time and O(N²) memory, every evaluation
-    O(heads · N³) time and O(heads · N²) memory: for small graphs.
+    A node reaches the nodes of its component. Building costs O(N³) time and O(N²) memory, every evaluation O(heads ·
+    N³) time and O(heads · N²) memory: for small graphs.
 
     Args:
         graph: the graph.
@@ -27,6 +25,8 @@ class ExactOperator(SpectralOperator):
         dtype: of the scores; the decomposition itself is done in double precision.
         device: of the scores.
     """
+
+    lambda_max = 2.0
 
     def __init__(
         self,
@@ -41,24 +41,18 @@ class ExactOperator(SpectralOperator):
                 f"{max_nodes:,} nodes; use the Chebyshev form (asgat-cheb, ChebyshevOperator) or raise max_nodes."
             )
         self.num_nodes = graph.num_nodes
-        self.lambda_max = 2.0
         value, vector = np.linalg.eigh(graph.laplacian.toarray())
         # Rounded, a multiple eigenvalue (0 and 1 are common ones) is one number: a band edge on it cannot split it.
         self._decomposition = value.round(12).clip(0.0, 2.0), vector
         self._component = torch.from_numpy(graph.components)
-        self._move(torch.device(device), dtype)
+        self.device, self.dtype = torch.device(device), dtype
+        self._move()
 
-    def _move(self, device: torch.device, dtype: torch.dtype) -> None:
-        value, vector = self._decomposition
-        self.eigenvalues = torch.from_numpy(value).to(device, dtype)
-        self.eigenvectors = torch.from_numpy(vector).to(device, dtype)
-        self._component = self._component.to(device)
-        self.device, self.dtype = device, dtype
-
-    def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Self:
-        moved = copy.copy(self)
-        moved._move(torch.device(device or self.device), dtype or self.dtype)
-        return moved
+    def _move(self) -> None:
+        self.eigenvalues, self.eigenvectors = (
+            torch.from_numpy(part).to(self.device, self.dtype) for part in self._decomposition
+        )
+        self._component = self._component.to(self.device)
 
     def scores(
         self, filter: SpectralFilter, rows: slice | None = None, include_unreachable: bool = False
@@ -67,7 +61,8 @@ class ExactOperator(SpectralOperator):
         response = filter(self.eigenvalues).t()  # [heads, N]
         score = (self.eigenvectors[rows] * response.unsqueeze(1)) @ self.eigenvectors.t()
         apart = self._component[rows].unsqueeze(1) != self._component
-        score = score.masked_fill(apart, 0.0 if include_unreachable else UNREACHABLE)  # 0, where rounding leaves 1e-17
+        # Rounding leaves 1e-17 between components, where the score is 0.
+        score = score.masked_fill(apart, 0.0 if include_unreachable else UNREACHABLE)
         return torch.arange(self.num_nodes, device=self.device).expand(score.shape[1:]), score
 
     def apply(self, filter: SpectralFilter, signal: Tensor) -> Tensor:

@@ -1,23 +1,18 @@
 import pytest
 
-from asgat.bench.settings import PUBLISHED, TABLE, published_config
-from asgat.data import dataset_names
+from asgat.bench.published_config import TABLE, published_config
 from asgat.errors import AsgatError
+from asgat.tuning.published_settings import CHEBYSHEV
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+@pytest.mark.parametrize("name", CHEBYSHEV)
 def test_published_settings_make_a_configuration_on_the_shared_table(name):
     config = published_config(name)
-    values = {**PUBLISHED[name], **TABLE}
+    values = {**CHEBYSHEV[name], **TABLE}
     assert {key: getattr(config, key) for key in values} == values
     assert config.form == "table"
     assert config.k is not None
     assert config.candidates >= config.k, "a table must hold what is kept of it"
-    assert name in dataset_names()
-
-
-def test_every_data_set_of_the_comparison_is_there():
-    assert set(PUBLISHED) == {"texas", "chameleon", "squirrel", "cora", "citeseer", "pubmed"}
 
 
 def test_changes_come_last():

@@ -12,20 +12,20 @@ from typing import Any
 import pytest
 
 from asgat.errors import AsgatError
-from asgat.tuning.evaluation import Score
+from asgat.tuning.evaluation import TrialScore
 from asgat.tuning.journal import Journal
-from asgat.tuning.space import Between, Search, Space
+from asgat.tuning.space import Range, SearchSpace, Space
 from asgat.tuning.storage import open_storage
-from asgat.tuning.study import Tuner
+from asgat.tuning.tuner import Tuner
 
 pytest.importorskip("optuna")
 SPACE: Space = {
-    "lr": Between(1e-3, 0.1, log=True),
-    "dropout": Between(0.0, 0.8),
-    "heads": Between(1, 8),
+    "lr": Range(1e-3, 0.1, log=True),
+    "dropout": Range(0.0, 0.8),
+    "heads": Range(1, 8),
     "elu": ("every", "none"),
 }
-SEARCH = Search(SPACE, {"epochs": 7}, [{"lr": 0.05, "dropout": 0.5, "heads": 8, "elu": "none"}])
+SEARCH = SearchSpace(SPACE, {"epochs": 7}, [{"lr": 0.05, "dropout": 0.5, "heads": 8, "elu": "none"}])
 FACTS = {"dataset": "tiny", "seed": 0}
 
 
@@ -38,7 +38,7 @@ def evaluate(configs, calls=None, seconds=0.0):
     time.sleep(seconds)
     if calls is not None:
         calls.append(configs)
-    return [Score(score(config), 0.01, 0.5, 0.6, 7.0, 0, 0, 0.1) for config in configs]
+    return [TrialScore(score(config), 0.01, 0.5, 0.6, 7.0, 0, 0, 0.1) for config in configs]
 
 
 def tuner(place, **options):
@@ -52,10 +52,10 @@ def states(worker):
 
 def test_known_settings_come_first_and_the_best_is_found(tmp_path):
     worker = tuner(tmp_path / "j")
-    told: list[Any] = []
-    worker.run(evaluate, 25, told=told.append)
+    reported: list[Any] = []
+    worker.run(evaluate, 25, on_trial=reported.append)
     rows = worker.rows()
-    assert told == rows
+    assert reported == rows
     assert [row["trial"] for row in rows] == list(range(25))
     assert rows[0]["settings"] == {"epochs": 7, "lr": 0.05, "dropout": 0.5, "heads": 8, "elu": "none"}
     assert worker.best() == max(rows, key=lambda row: row["value"])
@@ -63,7 +63,7 @@ def test_known_settings_come_first_and_the_best_is_found(tmp_path):
     assert all(row["std"] == 0.01 for row in rows)
 
 
-def test_trials_trained_together_share_an_architecture_and_draw_the_rest(tmp_path):
+def test_trials_of_a_batch_share_an_architecture_and_draw_the_rest(tmp_path):
     calls: list[Any] = []
     tuner(tmp_path / "j", batch=4).run(partial(evaluate, calls=calls), 18)
     assert sum(len(batch) for batch in calls) == 18
@@ -74,14 +74,14 @@ def test_trials_trained_together_share_an_architecture_and_draw_the_rest(tmp_pat
     assert len({batch[0].heads for batch in calls}) > 1
 
 
-def test_a_queue_of_different_architectures_is_trained_apart(tmp_path):
+def test_a_queue_of_different_architectures_is_trained_separately(tmp_path):
     starts = [{"lr": 0.01, "dropout": 0.1, "heads": h, "elu": "none"} for h in (2, 3, 2)]
     calls: list[Any] = []
-    tuner(tmp_path / "j", search=Search(SPACE, {}, starts)).run(partial(evaluate, calls=calls), 3)
-    assert [[config.heads for config in batch] for batch in calls] == [[2], [3], [2]], "told in the order asked"
+    tuner(tmp_path / "j", search=SearchSpace(SPACE, {}, starts)).run(partial(evaluate, calls=calls), 3)
+    assert [[config.heads for config in batch] for batch in calls] == [[2], [3], [2]], "reported in the order asked"
 
 
-def test_the_same_seed_makes_the_same_search_and_goes_on_as_if_never_stopped(tmp_path):
+def test_the_same_seed_makes_the_same_search_also_after_a_restart(tmp_path):
     whole, parts, other = (tuner(tmp_path / name, seed=seed) for name, seed in (("a", 1), ("b", 1), ("c", 2)))
     whole.run(evaluate, 12)
     parts.run(evaluate, 4)
@@ -98,10 +98,10 @@ def test_another_search_under_the_same_name_is_refused(tmp_path):
     with pytest.raises(AsgatError, match=r"The study study was made with other settings \(seed\)"):
         tuner(tmp_path / "j", facts={**FACTS, "seed": 1})
     with pytest.raises(AsgatError, match=r"other settings \(held\)"):
-        tuner(tmp_path / "j", search=Search(SPACE, {"epochs": 8}, []))
+        tuner(tmp_path / "j", search=SearchSpace(SPACE, {"epochs": 8}, []))
 
 
-def test_no_trial_is_begun_after_the_time_is_over(tmp_path):
+def test_no_trial_is_started_after_the_time_is_over(tmp_path):
     worker = tuner(tmp_path / "j")
     worker.run(evaluate, 100, seconds=0.0)
     assert worker.rows() == []
@@ -109,7 +109,7 @@ def test_no_trial_is_begun_after_the_time_is_over(tmp_path):
         worker.best()
 
 
-def test_settings_that_cannot_be_trained_count_nothing_and_are_told(tmp_path):
+def test_settings_that_cannot_be_trained_score_zero_and_have_an_error(tmp_path):
     def refuse(configs):
         raise AsgatError("too large")
 
@@ -138,11 +138,11 @@ def test_an_interrupted_batch_is_queued_again(tmp_path):
 
 
 class Kill(BaseException):
-    """The end of a worker, as far as one process can play it."""
+    """Simulates the death of a worker within one process."""
 
 
 def mortal(monkeypatch, life):
-    """From the given line on nothing reaches a journal any more; returns what was written."""
+    """After this many writes to a journal the worker dies; returns what was written."""
     original = Journal.append_logs
     lines: list[Any] = []
 
@@ -157,14 +157,14 @@ def mortal(monkeypatch, life):
 
 
 def search(folder, **options):
-    """Fourteen trials, so that the last ones are drawn from what the first ten found."""
+    """Fourteen trials: the last ones are drawn from the results of the first ten."""
     folder.mkdir(exist_ok=True)
     worker = tuner(folder / "j", workers=folder / "workers", **options)
     worker.run(evaluate, 14)
     return [{key: value for key, value in row.items() if key != "retry_of"} for row in worker.rows()]
 
 
-def test_a_search_killed_anywhere_ends_with_the_trials_of_one_left_alone(tmp_path, monkeypatch):
+def test_a_search_killed_anywhere_ends_with_the_trials_of_an_uninterrupted_one(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         lines = mortal(patch, 10**9)
         whole = search(tmp_path / "whole")
@@ -173,7 +173,7 @@ def test_a_search_killed_anywhere_ends_with_the_trials_of_one_left_alone(tmp_pat
     lives = [*range(4), *(rng.randrange(4, len(lines)) for _ in range(8))]
     for life in lives:
         folder = tmp_path / str(life)
-        for again in (life, rng.randrange(40), rng.randrange(12)):  # and twice more after it was taken up
+        for again in (life, rng.randrange(40), rng.randrange(12)):  # and twice more after a restart
             with monkeypatch.context() as patch:
                 mortal(patch, again)
                 with suppress(Kill):
@@ -181,13 +181,13 @@ def test_a_search_killed_anywhere_ends_with_the_trials_of_one_left_alone(tmp_pat
         assert search(folder) == whole, life
 
 
-def test_the_queue_is_brought_into_order(tmp_path):
+def test_the_queue_is_sorted(tmp_path):
     worker = tuner(tmp_path / "j", workers=tmp_path / "workers", batch=3)
     first = worker._ask(3, 9)
     drawn = [trial.params for trial in first]
     for trial in reversed(first):  # queued in the wrong order
         worker._retry(trial.number, trial.params)
-    worker._mend()
+    worker._repair_queue()
     waiting = [trial for trial in worker.study.get_trials(deepcopy=False) if trial.state.name == "WAITING"]
     assert len(waiting) == 3
     assert [trial.params for trial in worker._ask(3, 9)] == drawn
@@ -203,7 +203,7 @@ def test_no_test_value_is_anywhere_in_a_study(tmp_path):
 
 
 def work(place, trials, seconds):
-    tuner(place, batch=3, beat=0.2, grace=60.0).run(partial(evaluate, seconds=seconds), trials)
+    tuner(place, batch=3, heartbeat=0.2, timeout=60.0).run(partial(evaluate, seconds=seconds), trials)
 
 
 def start(place, trials, seconds):
@@ -219,10 +219,10 @@ def check_four_workers(place):
     assert [worker.exitcode for worker in workers] == [0] * 4
     after = tuner(place)
     rows = after.rows()
-    assert len(rows) == 24, "none lost, none too many"
+    assert len(rows) == 24, "no trial is lost or repeated"
     assert states(after).count("RUNNING") == 0
-    assert [row["trial"] for row in rows] == list(range(24)), "each has a place of its own"
-    # Near the best settings rounded draws may meet by chance; two workers that drew alike would leave 18.
+    assert [row["trial"] for row in rows] == list(range(24)), "each has its own position"
+    # Rounded draws near the best settings may coincide; two workers with the same draws would leave 18.
     assert len({json.dumps(row["settings"]) for row in rows}) > 18, "workers draw differently"
     assert sum(row["settings"]["lr"] == 0.05 for row in rows) == 1, "known settings are tried once"
 
@@ -237,25 +237,25 @@ def test_four_workers_share_a_database_without_losing_a_trial(postgres):
 
 def check_killed_worker(place):
     victim = start(place, 3, 600.0)
-    worker = tuner(place, batch=3, beat=0.3, grace=4.0)
+    worker = tuner(place, batch=3, heartbeat=0.3, timeout=4.0)
     for _ in range(200):
         if [len(t.params) for t in worker.study.get_trials(deepcopy=False)] == [4, 4, 4]:
             break
         time.sleep(0.05)
     time.sleep(5.0)
-    worker._give_up_lost()
-    assert states(worker) == ["RUNNING"] * 3, "who still works is left alone"
+    worker._retry_lost()
+    assert states(worker) == ["RUNNING"] * 3, "trials of live workers are not retried"
     os.kill(victim.pid, signal.SIGKILL)
     victim.join()
     lost = [trial.params for trial in worker.study.trials]
-    others = [tuner(place, batch=3, beat=0.3, grace=4.0) for _ in range(2)]
+    others = [tuner(place, batch=3, heartbeat=0.3, timeout=4.0) for _ in range(2)]
     threads = [threading.Thread(target=w.run, args=(evaluate, 3)) for w in (worker, *others)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(60)
-    assert states(worker)[:6] == ["FAIL"] * 3 + ["COMPLETE"] * 3, "retried once, whoever noticed"
-    assert not {"COMPLETE", "RUNNING"} & set(states(worker)[6:]), "what was asked for beyond the number is given back"
+    assert states(worker)[:6] == ["FAIL"] * 3 + ["COMPLETE"] * 3, "retried once"
+    assert not {"COMPLETE", "RUNNING"} & set(states(worker)[6:]), "surplus trials are discarded"
     assert sorted(row["retry_of"] for row in worker.rows()) == [0, 1, 2]
     assert sorted(map(str, lost)) == sorted(str(trial.params) for trial in worker.study.trials[3:6])
 
