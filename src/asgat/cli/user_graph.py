@@ -60,7 +60,7 @@ def fit(
     json: Json = None,
 ) -> None:
     """Look at a graph of your own, train on it, and keep the model in a run directory."""
-    from asgat.estimator.encoded_graph import prepare
+    from asgat.estimator.encoded_graph import encode_user_graph
     from asgat.estimator.health import examine
     from asgat.nn.registry import model_spec
     from asgat.tabular.assembly import read_graph
@@ -69,7 +69,7 @@ def fit(
     check_device(device, deterministic)
     check_writable(json)
     own = read_graph(edges, nodes, label, id, source, target, weight, split, ignore or [])
-    prepared = prepare(own, seed=seed)
+    prepared = encode_user_graph(own, seed=seed)
     health = examine(own, prepared.dataset, prepared.encoding.class_names, prepared.notes)
     print_health(health)
     out = out or Path("runs") / f"{own.name}-{model}-seed{seed}"
