@@ -131,11 +131,11 @@ NODES = b"id,colour,size,kind,part\n" + b"".join(
 EDGES = b"source,target,weight\n" + b"".join(f"n{i},n{(i * 5 + 1) % 12},{i + 1}\n".encode() for i in range(12))
 
 
-def _prepared(edges: Path, nodes: Path | None, label: str, split: str | None = "part") -> object:
-    from asgat.estimator.encoded_graph import prepare
+def _encoded(edges: Path, nodes: Path | None, label: str, split: str | None = "part") -> object:
+    from asgat.estimator.encoded_graph import encode_user_graph
     from asgat.tabular.assembly import read_graph
 
-    return prepare(read_graph(edges, nodes, label=label, split=split))
+    return encode_user_graph(read_graph(edges, nodes, label=label, split=split))
 
 
 @cache
@@ -370,11 +370,11 @@ TARGETS: dict[str, Target] = {
     "positions": Target(lambda: {"p.npz": _npz(position=np.zeros((5, 2)))}, read_positions),
     "csv": Target(
         lambda: {"edges.csv": EDGES, "nodes.csv": NODES},
-        lambda folder: _prepared(folder / "edges.csv", folder / "nodes.csv", "kind"),
+        lambda folder: _encoded(folder / "edges.csv", folder / "nodes.csv", "kind"),
     ),
-    "parquet": Target(parquet, lambda folder: _prepared(folder / "edges.parquet", folder / "nodes.parquet", "kind")),
-    "graphml": Target(graphml, lambda folder: _prepared(folder / "g.graphml", None, "kind")),
-    "npz": Target(own_npz, lambda folder: _prepared(folder / "g.npz", None, "kind", None)),
+    "parquet": Target(parquet, lambda folder: _encoded(folder / "edges.parquet", folder / "nodes.parquet", "kind")),
+    "graphml": Target(graphml, lambda folder: _encoded(folder / "g.graphml", None, "kind")),
+    "npz": Target(own_npz, lambda folder: _encoded(folder / "g.npz", None, "kind", None)),
     "edge lists": Target(edge_lists, read_edge_lists),
     "arrays": Target(plain_arrays, read_plain_arrays),
     "graph on disk": Target(on_disk, read_on_disk),

@@ -47,7 +47,7 @@ def fit(
 ) -> None:
     """Check your graph, train a model on it, and save the model in a run directory."""
     from asgat.estimator.classifier import ASGATClassifier
-    from asgat.estimator.encoded_graph import prepare
+    from asgat.estimator.encoded_graph import encode_user_graph
     from asgat.estimator.health import examine
     from asgat.nn.registry import model_spec
     from asgat.tabular.assembly import read_graph
@@ -55,7 +55,7 @@ def fit(
     settings = options.parse_settings(set_ or [], model_spec(model).config)
     options.check_device(device, deterministic)
     graph = read_graph(edges, nodes, label, id, source, target, weight, split, ignore or [])
-    encoded = prepare(graph, seed=seed)
+    encoded = encode_user_graph(graph, seed=seed)
     health = examine(graph, encoded.dataset, encoded.encoding.class_names, encoded.notes)
     print_health(health)
     out = out or Path("runs") / f"{graph.name}-{model}-seed{seed}"

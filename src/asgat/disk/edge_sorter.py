@@ -1,7 +1,8 @@
-"""Edges in any order become a symmetric CSR matrix on disk, in bounded memory."""
+"""Sorts edges into a symmetric CSR matrix on disk, in bounded memory."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +19,15 @@ _BYTES_PER_ENTRY = 64  # of one bucket while it is sorted
 
 
 class EdgeSorter:
-    r"""Collects edges on disk, sorts them bucket by bucket and writes the rows of the graph they make.
+    r"""Collects edges on disk, sorts them bucket by bucket and writes the rows of their graph.
 
     The graph is that of :meth:`asgat.graph.Graph.from_edges`: both directions of every edge, of several entries for a
-    pair the one with the largest weight, and no entry for a weight of zero. Two passes over what was spilled to disk;
-    in memory are 8 bytes per node and one bucket.
+    pair the one with the largest weight, and no entry for a weight of zero. Two passes over the spilled edges;
+    8 bytes per node and one bucket are in memory.
 
     Args:
-        folder: for what is spilled.
-        num_nodes: the number of nodes; None takes the largest number an edge names.
+        folder: for temporary files.
+        num_nodes: the number of nodes; None takes the largest in an edge.
         memory: bytes a bucket may take while it is sorted.
     """
 
@@ -39,7 +40,7 @@ class EdgeSorter:
         self.spill.touch()
 
     def add(self, source: Array, target: Array, weight: Array | None = None) -> None:
-        """Takes some edges."""
+        """Adds edges."""
         if not len(source):
             return
         ends = np.concatenate([source, target])
@@ -49,7 +50,7 @@ class EdgeSorter:
             upper = "" if self.fixed is None else f" to {self.fixed - 1}"
             raise AsgatError(f"An edge names node {outside}, but nodes run from 0{upper}; correct the edge list.")
         if largest >= 2**31 - 1:
-            raise AsgatError(f"An edge names node {largest}; nodes must be below {2**31 - 1}. Number them anew.")
+            raise AsgatError(f"An edge names node {largest}; nodes must be below {2**31 - 1}. Renumber them.")
         if weight is not None:
             bad = np.flatnonzero(~np.isfinite(weight) | (weight < 0))
             if bad.size:
@@ -72,7 +73,7 @@ class EdgeSorter:
             edges.tofile(file)
 
     def write(self, self_loops: SelfLoops = "keep") -> tuple[Path, Path, Path | None]:
-        """Writes indptr, indices and, unless all are 1, weights as .npy files into the folder; returns where."""
+        """Writes indptr, indices and, unless all are 1, weights as .npy files into the folder; returns their paths."""
         if self_loops not in ("keep", "add", "remove"):
             raise AsgatError(f"self_loops must be keep, add or remove, not {self_loops!r}.")
         n = len(self.count)
@@ -100,7 +101,7 @@ class EdgeSorter:
         return indptr_file, indices_file, _as_npy(weight_raw, np.dtype(np.float64), entries)
 
     def _buckets(self) -> Array:
-        """First rows of the buckets, and the end: each holds as many entries as fit, or a single row."""
+        """First rows of the buckets, and the end: each holds as many entries as fit, at least one row."""
         n, room = len(self.count), max(1, self.memory // _BYTES_PER_ENTRY)
         total = np.cumsum(self.count + 1)  # a self-loop may be added
         bounds = [0]
@@ -149,12 +150,11 @@ def _sorted_rows(edges: Array, first: int, last: int, self_loops: SelfLoops) -> 
 
 
 def _as_npy(raw: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Path:
-    """A file of plain numbers with numpy's header in front, copied a part at a time."""
+    """A file of raw numbers with numpy's header added, copied a part at a time."""
     target = raw.with_suffix(".npy")
     with raw.open("rb") as source, target.open("wb") as file:
         header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(file, header)
-        while block := source.read(16 << 20):
-            file.write(block)
+        shutil.copyfileobj(source, file, 16 << 20)
     raw.unlink()
     return target

@@ -22,12 +22,7 @@ MAX_BYTES = 4 * 2**30
 
 @dataclass(frozen=True, eq=False)
 class StoredGraph:
-    """What such a file holds.
-
-    Args:
-        dataset: graph, features, labels (-1 where there is none) and its one split.
-        ids: what the user calls each node.
-    """
+    """Graph, features, labels (-1 without one) and one split, and the user's ids of the nodes."""
 
     dataset: Dataset
     ids: list[str]
@@ -59,7 +54,7 @@ def encode_graph(dataset: Dataset, ids: Sequence[str]) -> bytes:
 
 
 def decode_graph(path: Path | str, name: str) -> StoredGraph:
-    """Reads such a file; the data set gets the name."""
+    """Reads such a file as a data set of that name."""
     raw = read_user_file(path, MAX_BYTES)
     with raw.guard():
         held = read_npz(raw, NAMES, MAX_BYTES)
