@@ -71,7 +71,7 @@ def _setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     value, indptr_t, index_t, order_t = ctx.saved_tensors
-    return None, None, None, None, None, None, _csr_product(indptr_t, index_t, value[..., order_t], grad)
+    return None, None, None, None, None, None, _csr_product(indptr_t, index_t, value.index_select(-1, order_t), grad)
 
 
 _csr_product = Operator(
