@@ -64,7 +64,7 @@ def reproduce(
     check_writable(out / "NAME.json")
     from asgat.data import get_info
     from asgat.experiments import paper
-    from asgat.experiments.experiment import perform
+    from asgat.experiments.experiment import run_experiment
     from asgat.experiments.index import EXPERIMENTS
     from asgat.experiments.reproduction import NoResultError, Reproduction
     from asgat.nn.registry import model_spec
@@ -76,16 +76,18 @@ def reproduce(
     for one in modelled or ():
         model_spec(one)
     with errors.status("") as status:
-        study = Reproduction(
+        reproduction = Reproduction(
             out, place, parse_seeds(seeds), quick, data_dir, named, modelled, fresh, lambda text: status.update(text)
         )
         try:
             if name == ALL:
-                study.pick(paper.DATASETS, paper.DATASETS)  # without any of them there is nothing to do
+                reproduction.select_datasets(
+                    paper.DATASETS, paper.DATASETS
+                )  # without any of them there is nothing to do
             for one in wanted:
                 status.update(one)
                 try:
-                    tables, files = perform(EXPERIMENTS[one], study)
+                    tables, files = run_experiment(EXPERIMENTS[one], reproduction)
                 except NoResultError as error:
                     if name != ALL:
                         raise
@@ -93,7 +95,7 @@ def reproduce(
                     continue
                 for table in tables:
                     console.print(table)
-                for what, why in (*study.skipped.items(), *study.failed.items()):
+                for what, why in (*reproduction.skipped.items(), *reproduction.failed.items()):
                     console.print(f"left out: {what}: {why}", highlight=False, markup=False, soft_wrap=True)
                 for file in files:
                     console.print(f"{one}: {file}", highlight=False, soft_wrap=True, markup=False, emoji=False)

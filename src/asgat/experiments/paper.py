@@ -1,18 +1,18 @@
-"""What the paper printed, written down once, as fractions."""
+"""The numbers printed in the paper, as fractions."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 
-class Score(NamedTuple):
-    """A printed score; ``std`` is None where the paper gives none."""
+class PrintedScore(NamedTuple):
+    """A printed score; ``std`` is None if the paper gives none."""
 
     mean: float
     std: float | None
 
 
-Table = dict[str, dict[str, Score]]  # of every row (a model) and column (a data set) that is not empty
+Table = dict[str, dict[str, PrintedScore]]  # by model and data set; empty cells are left out
 
 _COLUMNS = "cora pubmed citeseer chameleon squirrel wisconsin cornell texas"
 
@@ -77,21 +77,21 @@ def _read(text: str, columns: str) -> Table:
     return table
 
 
-def _score(cell: str) -> Score:
+def _score(cell: str) -> PrintedScore:
     mean, _, std = cell.partition("±")
-    return Score(round(float(mean) / 100, 4), round(float(std) / 100, 4) if std else None)
+    return PrintedScore(round(float(mean) / 100, 4), round(float(std) / 100, 4) if std else None)
 
 
 DATASETS = _COLUMNS.split()
 MICRO = _read(_MICRO, _COLUMNS)  # Table 1
 MACRO = _read(_MACRO, _COLUMNS)  # Table 2
-HEAT = _read(_HEAT, _HEAT_COLUMNS)  # the appendix's table of the heat kernel; row asgat-heat is its Chebyshev form
+HEAT = _read(_HEAT, _HEAT_COLUMNS)  # table of the appendix; the row asgat-heat is the Chebyshev form
 HEADS: dict[str, dict[str, list[float]]] = {
     what: {name: [round(float(cell) / 100, 4) for cell in cells.split()] for name, cells in rows.items()}
     for what, rows in _HEADS.items()
 }
 
-# The best micro-F1 we know to be published for the same splits, by whatever method; the webgraphs undirected.
+# The best published micro-F1 on the same splits that we know of, by any method; webgraphs undirected.
 BEST_PUBLISHED = {
     "texas": 0.897,
     "cornell": 0.884,
@@ -103,7 +103,7 @@ BEST_PUBLISHED = {
     "pubmed": 0.917,
 }
 
-# Printed figures that look wrong, by (table, data set, model).
+# Printed numbers that look wrong, by (table, data set, model).
 DOUBTFUL = {
     ("micro", "chameleon", "sgc"): "33.7 here and 46.9 on Squirrel look swapped",
     ("micro", "squirrel", "sgc"): "46.9 here and 33.7 on Chameleon look swapped",
