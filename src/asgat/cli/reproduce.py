@@ -49,7 +49,7 @@ def reproduce(
     check_writable(out / "NAME.json")
     from asgat.data import get_info
     from asgat.experiments import paper
-    from asgat.experiments.experiment import perform
+    from asgat.experiments.experiment import run_experiment
     from asgat.experiments.index import EXPERIMENTS
     from asgat.experiments.reproduction import NoResultError, Reproduction
     from asgat.nn.registry import model_spec
@@ -63,7 +63,7 @@ def reproduce(
     for one in chosen_models or ():
         model_spec(one)
     with errors.status("") as status:
-        study = Reproduction(
+        reproduction = Reproduction(
             out,
             place,
             numbers,
@@ -76,11 +76,11 @@ def reproduce(
         )
         try:
             if name == ALL:
-                study.pick(paper.DATASETS, paper.DATASETS)  # raises if none of them is available
+                reproduction.select_datasets(paper.DATASETS, paper.DATASETS)  # raises if none of them is available
             for one in NAMES if name == ALL else [name]:
                 status.update(one)
                 try:
-                    tables, files = perform(EXPERIMENTS[one], study)
+                    tables, files = run_experiment(EXPERIMENTS[one], reproduction)
                 except NoResultError as error:
                     if name != ALL:
                         raise
@@ -88,7 +88,7 @@ def reproduce(
                     continue
                 for table in tables:
                     console.print(table)
-                for what, why in (*study.skipped.items(), *study.failed.items()):
+                for what, why in (*reproduction.skipped.items(), *reproduction.failed.items()):
                     say(f"skipped: {what}: {why}")
                 for file in files:
                     say(f"{one}: {file}")

@@ -297,7 +297,9 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def describe(self, dataset: Dataset, config: TrainConfig) -> dict[str, Any]:
         """What ``config.toml`` of a run directory holds."""
-        return describe_settings(dataset.name, self.model, USER_PROTOCOL, self.seed, [0], config, dataset_digest(dataset))
+        return describe_settings(
+            dataset.name, self.model, USER_PROTOCOL, self.seed, [0], config, dataset_digest(dataset)
+        )
 
 
 def same_graph(one: Dataset, other: Dataset) -> bool:

@@ -160,9 +160,7 @@ class ASGATConv(nn.Module):
         attention = self._attend(operator, certified)
         one = self.runs == 1  # a stack of one computes as a single layer
         weights = self.weight, self.root_weight, self.mix, self.bias
-        weight, root_weight, mix, bias = (
-            value.squeeze(0) if one and value is not None else value for value in weights
-        )
+        weight, root_weight, mix, bias = (value.squeeze(0) if one and value is not None else value for value in weights)
         if one and isinstance(x, Tensor) and x.dim() == 3:
             x = x.squeeze(0)
         x = dropout(x, self.dropout, self.training)
