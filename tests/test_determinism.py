@@ -5,7 +5,7 @@ import os
 import pytest
 import torch
 
-from asgat.cli import app as cli
+from asgat.cli.app import app
 from asgat.cli.options import check_device
 from asgat.data import load_dataset
 from asgat.determinism import NOTE, be_deterministic
@@ -80,5 +80,5 @@ def test_on_a_device_fixed_orders_are_asked_for():
 def test_the_commands_that_train_have_the_option(command):
     from typer.main import get_command
 
-    found = get_command(cli.app).commands[command]  # type: ignore[attr-defined]
+    found = get_command(app).commands[command]  # type: ignore[attr-defined]
     assert "--deterministic" in [name for parameter in found.params for name in parameter.opts]

@@ -2,14 +2,13 @@
 
 import re
 import shlex
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from asgat.cli import app as cli
+from asgat.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[1]
 GUIDES = ["getting-started", "own-data", "choosing", "extending"]
@@ -35,7 +34,7 @@ def run(code):
     return scope
 
 
-def test_own_data_in_four_commands(tmp_path, monkeypatch, capsys):
+def test_own_data_in_four_commands(asgat, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     make, python, validation = blocks("own-data", "python")
     run(make)
@@ -43,10 +42,8 @@ def test_own_data_in_four_commands(tmp_path, monkeypatch, capsys):
     assert [command[1] for command in four] == ["fit", "predict", "explain", "report"]
     for command in four:
         quick = ["--set", "epochs=10", "--set", "hidden=8", "--set", "heads=2"] if command[1] == "fit" else []
-        monkeypatch.setattr(sys, "argv", [*command, *quick])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        assert not ended.value.code, capsys.readouterr()
+        code, _, errors = asgat(*command[1:], *quick)
+        assert code == 0, errors
     assert len(Path("predictions.csv").read_text(encoding="utf-8").splitlines()) == 301
     scope = run(python.replace("epochs=50", "epochs=5"))
     np.testing.assert_array_equal(scope["probability"], scope["model"].predict_proba())
@@ -64,7 +61,7 @@ def test_snippets_of_extending():
 def test_commands_are_understood(command):
     from typer.main import get_command
 
-    root = get_command(cli.app)
+    root = get_command(app)
     root.commands[command[1]].make_context(command[1], list(command[2:]))  # type: ignore[attr-defined]
 
 

@@ -76,7 +76,7 @@ def work(command: str, folder: str, largest: int | None = None) -> None:
     """
     import torch
 
-    from asgat.cli import app as cli
+    from asgat.cli import main
     from asgat.training import unfinished
 
     os.chdir(folder)
@@ -88,7 +88,7 @@ def work(command: str, folder: str, largest: int | None = None) -> None:
     if largest is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
     sys.argv = ["asgat", *command.split()]
-    cli.main()
+    main()
 
 
 def start(command: str, folder: Path, largest: int | None = None) -> Any:
