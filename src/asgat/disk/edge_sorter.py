@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asgat.errors import AsgatError
-from asgat.graph.graph import SelfLoops
+from asgat.graph.graph import SelfLoops, check_weights, merge_entries
 
 Array = npt.NDArray[Any]
 
@@ -52,13 +52,7 @@ class EdgeSorter:
         if largest >= 2**31 - 1:
             raise AsgatError(f"An edge names node {largest}; nodes must be below {2**31 - 1}. Renumber them.")
         if weight is not None:
-            bad = np.flatnonzero(~np.isfinite(weight) | (weight < 0))
-            if bad.size:
-                pair = f"({source[bad[0]]}, {target[bad[0]]})"
-                raise AsgatError(
-                    f"The edge {pair} has weight {weight[bad[0]]}; weights must be finite and not negative. "
-                    "Drop such edges or shift the weights."
-                )
+            check_weights(source, target, weight)
             there = weight > 0
             source, target, weight = source[there], target[there], weight[there]
             ends = np.concatenate([source, target])
@@ -84,7 +78,9 @@ class EdgeSorter:
         with indices_raw.open("wb") as indices, weight_raw.open("wb") as weights:
             for bucket, file in enumerate(files):
                 first, last = int(bounds[bucket]), int(bounds[bucket + 1])
-                row, col, weight = _sorted_rows(np.fromfile(file, dtype=_EDGE), first, last, self_loops)
+                edges = np.fromfile(file, dtype=_EDGE)
+                ends = edges["source"].astype(np.int64), edges["target"].astype(np.int64)
+                row, col, weight = merge_entries(*ends, edges["weight"], self_loops, range(first, last))
                 file.unlink()
                 degree[first:last] = np.bincount(row - first, minlength=last - first)
                 col.astype(np.int32).tofile(indices)
@@ -130,23 +126,6 @@ class EdgeSorter:
                     both[order[places[i] : places[i + 1]]].tofile(target)
         spilled.unlink()
         return files
-
-
-def _sorted_rows(edges: Array, first: int, last: int, self_loops: SelfLoops) -> tuple[Array, Array, Array]:
-    """Row, column and weight of one bucket's entries, each pair once, with its largest weight."""
-    row, col, weight = edges["source"].astype(np.int64), edges["target"].astype(np.int64), edges["weight"].copy()
-    if self_loops == "remove":
-        kept = row != col
-        row, col, weight = row[kept], col[kept], weight[kept]
-    elif self_loops == "add":
-        missing = np.setdiff1d(np.arange(first, last), row[row == col])
-        row, col = np.concatenate([row, missing]), np.concatenate([col, missing])
-        weight = np.concatenate([weight, np.ones(len(missing))])
-    order = np.lexsort((-weight, col, row))
-    row, col, weight = row[order], col[order], weight[order]
-    once = np.ones(len(row), dtype=bool)
-    once[1:] = (row[1:] != row[:-1]) | (col[1:] != col[:-1])
-    return row[once], col[once], weight[once]
 
 
 def _as_npy(raw: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Path:

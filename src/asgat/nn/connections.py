@@ -86,7 +86,7 @@ def gat_attention(graph: Graph, score: Tensor, operator: OperatorFactory | None 
         m_{vu} = \begin{cases} 0 & \tilde\Psi_{vu} > 0 \\ -\infty & \text{else} \end{cases}, \qquad
         \tilde\Psi = \tilde U (I - \tilde\Lambda) \tilde U^\top
 
-    with the self-loops GAT adds. The paper masks by a product with A; that leaves a score of 0, to which a softmax gives
+    with the self-loops GAT adds. The paper masks by a product with A; that leaves a score of 0, which a softmax gives
     weight :math:`e^0`, so GAT's mask is :math:`-\infty` here. An edge whose normalised weight
     :math:`A_{vu} / \sqrt{d_v d_u}` is below 1e-9 is ignored.
 

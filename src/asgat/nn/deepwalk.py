@@ -57,8 +57,8 @@ def deepwalk(graph: Graph, dimensions: int = 16, window: int = 10, negative: flo
         negative: number of negative samples.
         seed: of the start of the Lanczos iterations that factorise large matrices.
 
-    Cost: O(N²) memory, refused where it does not suffice; O(window · E · N) time for the matrix, and O(N³) to factorise it
-    up to 2,000 nodes, about O(d · N²) beyond.
+    Cost: O(N²) memory, refused where it does not suffice; O(window · E · N) time for the matrix, and O(N³) to factorise
+    it up to 2,000 nodes, about O(d · N²) beyond.
 
     Example:
         >>> path = Graph.from_edges([[0, 1], [1, 2]], num_nodes=4)

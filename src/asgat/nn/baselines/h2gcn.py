@@ -48,7 +48,7 @@ def _normalised(adjacency: sp.csr_array) -> sp.csr_array:
 
 
 class H2GCN(nn.Module):
-    r"""H2GCN of `"Beyond Homophily in Graph Neural Networks" <https://arxiv.org/abs/2006.11468>`_: a node is kept separate
+    r"""H2GCN of `"Beyond Homophily in Graph Neural Networks" <https://arxiv.org/abs/2006.11468>`_: a node is separated
     from its neighbours, and neighbours at one hop from those at two.
 
     .. math::
