@@ -81,9 +81,7 @@ def reproduce(
         )
         try:
             if name == ALL:
-                reproduction.select_datasets(
-                    paper.DATASETS, paper.DATASETS
-                )  # without any of them there is nothing to do
+                reproduction.select_datasets(paper.DATASETS, paper.DATASETS)  # an error if no files are present
             for one in wanted:
                 status.update(one)
                 try:
