@@ -10,10 +10,8 @@ def test_k_sweep(run_quick, reproduction, monkeypatch):
     monkeypatch.setattr(k_sweep, "QUICK_KS", [1, own])
     result, text, files = run_quick(EXPERIMENT)
     assert [(row["k"], row["recipe"]) for row in result["rows"]] == [(1, False), (own, True)]
-    assert (
-        result["rows"][0]["per_run"]
-        == load_or_train(reproduction, "karate", "asgat-cheb", 0, k=1).result["micro_f1"]["per_run"]
-    )
+    trained = load_or_train(reproduction, "karate", "asgat-cheb", 0, k=1)
+    assert result["rows"][0]["per_run"] == trained.result["micro_f1"]["per_run"]
     assert (reproduction.runs_folder / "karate-asgat-cheb-seed0").is_dir(), "the recipe's k is the run of the table"
     assert "←" in text
     assert [file.name for file in files] == ["k-sweep.json", "k-sweep.png"]

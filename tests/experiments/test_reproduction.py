@@ -26,9 +26,8 @@ def test_data_sets_are_the_experiments_own_the_quick_ones_or_those_asked_for(now
     assert Reproduction(nowhere).select_datasets(["karate", "csbm"], ["csbm"]) == ["karate", "csbm"]
     assert Reproduction(nowhere, quick=True).select_datasets(["karate", "csbm"], ["csbm"]) == ["csbm"]
     for quick in (True, False):
-        assert Reproduction(nowhere, quick=quick, datasets=("digits",)).select_datasets(["karate"], ["csbm"]) == [
-            "digits"
-        ]
+        given = Reproduction(nowhere, quick=quick, datasets=("digits",))
+        assert given.select_datasets(["karate"], ["csbm"]) == ["digits"]
 
 
 def test_data_sets_without_files_are_skipped(nowhere):

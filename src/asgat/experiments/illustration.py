@@ -14,7 +14,7 @@ from asgat.errors import AsgatError
 from asgat.experiments.experiment import Experiment, Result, Row
 from asgat.experiments.plotting import COLOURS, MARKERS, dataset_title
 from asgat.experiments.reproduction import Reproduction
-from asgat.experiments.result_table import result_table
+from asgat.experiments.result_table import mean_std, result_table
 from asgat.experiments.trained_model import load_or_train
 from asgat.explain.responses import correlation, filter_response
 from asgat.graph import Graph
@@ -127,11 +127,7 @@ def layout(hop: list[int], edges: list[list[int]]) -> npt.NDArray[np.float64]:
 def tables(result: Result) -> list[Table]:
     title = f"Attention by distance, mean over all nodes of {dataset_title(result['dataset'])}, in percent"
     rows = [
-        (
-            f"{row['head'] + 1}: {row['kind']}",
-            f"{row['slope']:+.2f}",
-            *(f"{100 * share:.1f}" for share in row["by_hop"]),
-        )
+        (f"{row['head'] + 1}: {row['kind']}", f"{row['slope']:+.2f}", *map(mean_std, row["by_hop"]))
         for row in result["rows"]
     ]
     return [result_table(title, ("head", "correlation with λ", *NAMES), rows, f"paper (Figure 1): {CLAIM}")]

@@ -57,8 +57,8 @@ def draw(result: Result) -> dict[str, Any]:
     for i, name in enumerate(datasets_of(result)):
         rows = rows_of(result, dataset=name)
         means, spreads = ([100 * row[key] for row in rows] for key in ("mean", "std"))
-        axis.errorbar([row["k"] for row in rows], means, yerr=spreads, color=COLOURS[i], marker=MARKERS[i], ms=5, lw=1.5,
-                      capsize=2, elinewidth=0.8, label=dataset_title(name))  # fmt: skip
+        axis.errorbar([row["k"] for row in rows], means, yerr=spreads, color=COLOURS[i], marker=MARKERS[i], ms=5,
+                      lw=1.5, capsize=2, elinewidth=0.8, label=dataset_title(name))  # fmt: skip
         chosen = [row for row in rows if row["recipe"]]
         axis.plot([row["k"] for row in chosen], [100 * row["mean"] for row in chosen], "o", ms=13, mfc="none",
                   color=COLOURS[i])  # fmt: skip
