@@ -303,11 +303,11 @@ def read_checkpoint(folder: Path) -> object:
 def _training() -> Callable[[Any], object]:
     """A small training, given what keeps it."""
     import torch
+    from asgat.training.trainer import train
 
     from asgat.data import load_dataset
     from asgat.nn.registry import make_config, model_spec
     from asgat.training.runner import make_inputs
-    from asgat.training.trainer import train
 
     data, config = load_dataset("karate"), make_config("gcn", hidden=2, epochs=5, lr=1e-9, max_restarts=1)
     inputs, y = make_inputs(data, "gcn", config, torch.device("cpu")), torch.from_numpy(data.y)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from asgat.training.trainer import evaluate, train
 from tests.strategies import ZOO
 
 from asgat.config import OPTIONS, TrainConfig
@@ -14,7 +15,6 @@ from asgat.nn.baselines import GAT, GCN, LINKX, MLP, SAGE, ARMANet, ChebNet
 from asgat.nn.registry import COST_LETTERS, MODELS, make_config, model_spec
 from asgat.training import load_model
 from asgat.training.runner import make_inputs, run
-from asgat.training.trainer import evaluate, train
 
 CPU = torch.device("cpu")
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
