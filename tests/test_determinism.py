@@ -10,7 +10,7 @@ from asgat.cli.options import check_device
 from asgat.data import load_dataset
 from asgat.determinism import NOTE, be_deterministic
 from asgat.nn.registry import make_config
-from asgat.training.runner import run
+from asgat.training.runner import Callbacks, run
 
 TOLERANCE = 1e-4  # of losses, between numbers of threads; docs/reliability.md
 TABLE = {"heads": 2, "k": 4, "form": "table", "candidates": 8, "order": 6, "hidden": 8}
@@ -22,7 +22,8 @@ def numbers(model, device="cpu", epochs=6):
     config = make_config(model, **MODELS[model], epochs=epochs, patience=99, max_restarts=0)
     history = []
     data = load_dataset("csbm")
-    result = run(data, model, config, [0, 1], 5, device, progress=lambda i, epoch: history.append(epoch))
+    callbacks = Callbacks(progress=lambda i, epoch: history.append((i, epoch)))
+    result = run(data, model, config, [0, 1], 5, device, callbacks=callbacks)
     times = ("seconds", "peak_memory_mb")
     return [{key: value for key, value in row.items() if key not in times} for row in result["rows"]], history
 
@@ -54,7 +55,7 @@ def test_the_number_of_threads_changes_losses_by_no_more_than_rounding(model):
             found.append(numbers(model, epochs=10)[1])
     finally:
         torch.set_num_threads(before)
-    for one, two in zip(*found, strict=True):
+    for (_, one), (_, two) in zip(*found, strict=True):
         assert one.train_loss == pytest.approx(two.train_loss, abs=TOLERANCE)
         assert one.val_loss == pytest.approx(two.val_loss, abs=TOLERANCE)
 

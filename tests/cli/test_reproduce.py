@@ -30,7 +30,7 @@ def test_all_in_one(reproduce, place, monkeypatch):
 def test_a_second_call_reuses_the_runs(reproduce, monkeypatch):
     arguments = ["micro", "--quick", "--datasets", "karate", "--models", "mlp"]
     assert reproduce(*arguments)[0] == 0
-    monkeypatch.setattr("asgat.training.runner.train_run", None)
+    monkeypatch.setattr("asgat.training.runner.train_jobs", None)
     assert reproduce(*arguments)[0] == 0
 
 

@@ -13,7 +13,7 @@ import torch
 
 from asgat.data import DATASETS
 from asgat.errors import AsgatError
-from asgat.training import load_model, runner, trainer
+from asgat.training import load_model, runner
 
 QUICK = ["--set", "epochs=3", "--set", "hidden=4", "--set", "max_restarts=0"]
 
@@ -172,7 +172,7 @@ def test_train_prints_a_table_writes_its_files_and_resumes(asgat, place):
         raise AssertionError("trained again")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runner, "train_run", never)
+        patch.setattr(runner, "train_jobs", never)
         code, again, _ = asgat(*train, "--out", "[a] run", "--json", "second.json")
     assert code == 0
     assert again == output
@@ -265,21 +265,22 @@ def test_train_and_compare_give_the_same_numbers(asgat, place):
 
 def test_an_interrupted_command_says_how_to_resume(asgat, place, monkeypatch):
     train = ["train", "karate", "--model", "mlp", "--splits", "0-2", *QUICK, "--out", "run"]
-    original, calls = trainer.train_run, []
+    original, trained = runner.train_jobs, []
 
-    def interrupted(*arguments):
-        calls.append(1)
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return original(*arguments)
+    def interrupted(task, jobs, *others):
+        for position, outcome in original(task, jobs, *others):
+            yield position, outcome
+            trained.append(jobs[position].run)
+            if len(trained) == 1:
+                raise KeyboardInterrupt
 
-    monkeypatch.setattr(runner, "train_run", interrupted)
+    monkeypatch.setattr(runner, "train_jobs", interrupted)
     code, output, errors = asgat(*train)
     assert code == 130
     assert "Interrupted. Finished runs are saved" in errors
     assert "±" not in output
     assert asgat(*train)[0] == 0
-    assert len(calls) == 4  # run 0, the interrupted one, and then runs 1 and 2
+    assert trained == [0, 1, 2]
     result = json.loads((place / "run/result.json").read_text())
     assert (result["finished"], len(result["rows"])) == (True, 3)
 

@@ -11,7 +11,7 @@ from asgat.errors import AsgatError
 from asgat.estimator.graph_file import encode_graph
 from asgat.estimator.trained_run import load_run
 from asgat.nn.registry import make_config
-from asgat.training.run_directory import RunDirectory, load_model, read_metadata
+from asgat.training.run_directory import encode_model, load_model, read_metadata
 from asgat.training.runner import run
 
 
@@ -42,7 +42,7 @@ def own(trained, path, classes=("left", "right")):
     """The same run with the graph inside, as `asgat fit` writes it."""
     source, _ = trained
     metadata = {**read_metadata(source), "protocol": "own"}
-    RunDirectory(path).write_model(load_model(source)[0].state_dict(), metadata)
+    (path / "model.safetensors").write_bytes(encode_model(load_model(source)[0].state_dict(), metadata))
     dataset = load_dataset("karate")
     (path / "graph.npz").write_bytes(encode_graph(dataset, [f"member {i}" for i in range(34)]))
     names = {"classes": list(classes), "feature_names": [f"is {i}" for i in range(34)]}

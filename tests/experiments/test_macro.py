@@ -4,7 +4,7 @@ from asgat.experiments.trained_model import load_or_train
 
 def test_macro_comes_from_the_runs_of_micro(run_quick, reproduction, monkeypatch):
     run_quick(micro.EXPERIMENT)
-    monkeypatch.setattr("asgat.training.runner.train_run", None)  # a second training would fail
+    monkeypatch.setattr("asgat.training.runner.train_jobs", None)  # a second training would fail
     result, text, files = run_quick(macro.EXPERIMENT)
     scores = load_or_train(reproduction, "karate", "gcn", 0).result["macro_f1"]
     assert result["karate"]["gcn"]["per_run"] == scores["per_run"]

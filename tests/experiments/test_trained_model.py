@@ -41,7 +41,7 @@ def test_predictions_and_weights_of_every_run_are_kept(reproduction):
 def test_a_model_is_trained_once(reproduction, monkeypatch):
     first = load_or_train(reproduction, "karate", "gcn", 0)
     monkeypatch.setattr(module, "make_inputs", lambda *_: pytest.fail("trained again"))
-    monkeypatch.setattr("asgat.training.runner.train_run", lambda *_: pytest.fail("trained again"))
+    monkeypatch.setattr("asgat.training.runner.train_jobs", lambda *_: pytest.fail("trained again"))
     assert load_or_train(reproduction, "karate", "gcn", 0).result == first.result
     again = Reproduction(reproduction.out, quick=True, datasets=("karate",))
     assert load_or_train(again, "karate", "gcn", 0).result == first.result

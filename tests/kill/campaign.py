@@ -77,11 +77,11 @@ def work(command: str, folder: str, largest: int | None = None) -> None:
     import torch
 
     from asgat.cli import main
-    from asgat.training import unfinished
+    from asgat.training import checkpoint
 
     os.chdir(folder)
     torch.set_num_threads(1)  # several threads wait for each other where a machine is busy
-    unfinished.EVERY = 0.0
+    checkpoint.SECONDS = 0.0
     log = os.open("log.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 1)
     os.dup2(log, 2)

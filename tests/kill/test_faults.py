@@ -47,7 +47,7 @@ def train(folder):
 
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), Kill()], ids=["full", "killed"])
 def test_a_failure_at_every_single_write(tmp_path, monkeypatch, error):
-    monkeypatch.setattr("asgat.training.unfinished.EVERY", 0.0)
+    monkeypatch.setattr("asgat.training.checkpoint.SECONDS", 0.0)
     with monkeypatch.context() as patch:
         calls = failing(patch, 10**9, error)
         train(tmp_path / "counted")
