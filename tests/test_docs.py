@@ -1,4 +1,4 @@
-"""What the guides show is run: snippets as they stand, commands with fewer epochs."""
+"""The guides' snippets are run as they are, their commands with fewer epochs."""
 
 import re
 import shlex
@@ -55,7 +55,7 @@ def test_snippets_of_extending():
 
 
 @pytest.mark.parametrize("command", [c for guide in GUIDES for c in commands(guide)], ids=" ".join)
-def test_commands_are_understood(command):
+def test_commands_parse(command):
     from typer.main import get_command
 
     root = get_command(app)
@@ -63,7 +63,7 @@ def test_commands_are_understood(command):
 
 
 @pytest.mark.parametrize("guide", GUIDES)
-def test_what_a_guide_names_exists(guide):
+def test_files_named_by_a_guide_exist(guide):
     text = (ROOT / "docs" / f"{guide}.md").read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)#:]+)\)", text):
         assert (ROOT / "docs" / target).exists(), target
@@ -71,7 +71,7 @@ def test_what_a_guide_names_exists(guide):
         assert (ROOT / name).exists() or (ROOT / "src" / "asgat" / name).exists(), name
 
 
-def test_the_advice_in_the_guide_is_the_advice_given():
+def test_the_guide_states_the_thresholds_of_the_advice():
     from asgat.estimator import health
 
     text = (ROOT / "docs" / "choosing.md").read_text(encoding="utf-8")
