@@ -35,8 +35,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of
 @pytest.fixture(scope="session")
 def real_data() -> Path:
     """The folder with the published files, or a skip."""
-    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
-    folder = Path(os.environ.get("ASGAT_DATA_DIR") or beside)
+    default = Path(__file__).resolve().parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("ASGAT_DATA_DIR") or default)
     if not (folder / "planetoid").is_dir():
         pytest.skip(f"the published data files are not in {folder}; set ASGAT_DATA_DIR to the folder that has them")
     return folder
@@ -46,7 +46,7 @@ def real_data() -> Path:
 def asgat(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
     """A function that runs the command line and returns exit code, output and errors.
 
-    It runs in this process, with ``process=True`` in one of its own; lines are long enough not to be folded.
+    It runs in this process, or with ``process=True`` in a new one; lines are long enough not to be folded.
     """
     from asgat.cli import main
 

@@ -58,7 +58,7 @@ def test_snippets_of_extending():
 
 
 @pytest.mark.parametrize("command", [c for guide in GUIDES for c in commands(guide)], ids=" ".join)
-def test_commands_are_understood(command):
+def test_commands_parse(command):
     from typer.main import get_command
 
     root = get_command(app)
@@ -85,7 +85,7 @@ def test_headings_that_a_page_links_to_exist(page):
         assert anchor in [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings], target
 
 
-def test_the_advice_in_the_guide_is_the_advice_given():
+def test_the_guide_states_the_thresholds_of_the_advice():
     from asgat.estimator import health
 
     text = (ROOT / "docs" / "choosing.md").read_text(encoding="utf-8")

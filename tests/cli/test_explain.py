@@ -59,7 +59,7 @@ def test_explain_says_that_hops_count_edges_to_similar_nodes(call, trained, tmp_
     data = load_dataset("csbm")
     run(data, "asgat-plus", config, runs=[0], out=tmp_path / "run")
     output = call("explain", tmp_path / "run", "--node", 7, "--json", tmp_path / "out.json")
-    assert "joined to the 2 nodes with the most similar features; hops count these" in output
+    assert "Hops include edges to the 2 nodes with the most similar features." in output
     assert "most similar" not in call("explain", trained, "--node", 7)
     near = {row["node"] for row in json.loads((tmp_path / "out.json").read_text())["rows"] if row["hops"] == 1}
     joined, given = (np.flatnonzero(g.adjacency[[7]].toarray()) for g in (graph_for(data, config), data.graph))

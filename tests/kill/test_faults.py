@@ -111,7 +111,7 @@ def test_ctrl_c(tmp_path, presses):
     finish(process)
     log = (tmp_path / "log.txt").read_text()
     assert process.exitcode == 130, log
-    assert "the same command goes on from there" in " ".join(log.split())
+    assert "run the same command again to resume" in " ".join(log.split())
     assert "Traceback" not in log
     assert unreadable(tmp_path) == []
     if presses == 1:

@@ -37,13 +37,7 @@ def begin_rank() -> LostRankExit:
 def train_in_parts(
     lost_rank: LostRankExit, data: Any, model: str, config: Any, job: Any, out: Path, json: Path | None
 ) -> None:
-    """Joins the other ranks and trains with them; rank 0 prints and writes.
-
-    Args:
-        lost_rank: exits with a message if another rank is lost.
-        data: a data set in memory, or a graph on disk.
-        job: the :class:`~asgat.cli.train.Job` with runs, seed and device.
-    """
+    """Joins the other ranks and trains with them on a data set or a graph on disk; rank 0 prints and writes."""
     from asgat.data.dataset import Dataset
     from asgat.distributed.process_group import Group, ReportedByRankZeroError
     from asgat.distributed.shard import InMemory, check_distributed

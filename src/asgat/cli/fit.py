@@ -31,9 +31,7 @@ def fit(
     source: Annotated[str | None, typer.Option(metavar="COLUMN", help="Source of an edge; found by name.")] = None,
     target: Annotated[str | None, typer.Option(metavar="COLUMN", help="Target of an edge; found by name.")] = None,
     weight: Annotated[str | None, typer.Option(metavar="COLUMN", help="Weight of an edge. Default: 1.")] = None,
-    split: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="train, val or test. Default: a random split.")
-    ] = None,
+    split: Annotated[str | None, typer.Option(metavar="COLUMN", help="train, val or test. Default: random.")] = None,
     ignore: Ignore = None,
     model: options.Model = "asgat-plus",
     set_: options.Settings = None,
