@@ -26,15 +26,9 @@ def csr_matmul(indptr: Tensor, index: Tensor, value: Tensor, dense: Tensor) -> T
 
 @triton.jit  # type: ignore[untyped-decorator,unused-ignore]
 def _csr_kernel(
-    indptr: tl.tensor,
-    index: tl.tensor,
-    value: tl.tensor,
-    dense: tl.tensor,
-    out: tl.tensor,
-    features: tl.tensor,
-    ENTRIES: tl.constexpr,
-    BLOCK: tl.constexpr,
-) -> None:
+    indptr: tl.tensor, index: tl.tensor, value: tl.tensor, dense: tl.tensor, out: tl.tensor, features: tl.tensor,
+    ENTRIES: tl.constexpr, BLOCK: tl.constexpr,
+) -> None:  # fmt: skip
     """One program sums one row, over a block of features."""
     row = tl.program_id(0).to(tl.int64)
     feature = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
