@@ -9,7 +9,7 @@ SUM = 0  # mode of PyTorch's bag kernel
 
 
 def csr_matmul(indptr: Tensor, index: Tensor, value: Tensor, dense: Tensor) -> Tensor:
-    """PyTorch's bag kernel keeps the sums of a row in registers, unlike compiled loops. One thread sums a row in the order
+    """PyTorch's bag kernel keeps the sums of a row in registers, unlike compiled loops. One thread sums a row in order
     of its entries, so the result does not depend on the number of threads."""
     if index.numel() == 0 or dense.size(1) == 0:
         return dense.new_zeros(indptr.numel() - 1, dense.size(1))

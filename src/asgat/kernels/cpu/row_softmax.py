@@ -49,8 +49,8 @@ def row_softmax_grad(weight: Tensor, grad: Tensor) -> Tensor:
 
 @compiled(FUSED)
 def _exp(x: Any) -> Any:
-    """e^x in single precision for x <= 0, relative error 2e-7: x = n ln 2 + r, and a polynomial of r. Plain arithmetic is
-    vectorised; the library's function is not."""
+    """e^x in single precision for x <= 0, relative error 2e-7: x = n ln 2 + r, and a polynomial of r. Plain arithmetic
+    is vectorised; the library's function is not."""
     bounded = max(x, np.float32(-87.0))
     n = np.floor(bounded * np.float32(1.4426950408889634) + np.float32(0.5))
     r = (bounded - n * np.float32(0.693359375)) + n * np.float32(2.12194440e-4)

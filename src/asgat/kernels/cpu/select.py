@@ -169,7 +169,7 @@ def _largest(score: Array) -> Any:
 
 @compiled(NO_NAN)
 def _merge(score: Array, groups: int, begin: int, best_position: Array, best: Array, top: Array) -> None:
-    """Move the largest score left, the leftmost among equals, into a row's best until none is larger than the k-th best.
+    """Move the largest score left, the leftmost among equals, into a row's best until none is above the k-th best.
     Searching groups by their largest score mispredicts few branches, on which an insertion sort spends its time. Only a
     larger score displaces another, so ties keep the lower position."""
     k = best.shape[0]
