@@ -13,8 +13,7 @@ class Operator:
     """A function over tensors with its own gradient, known to PyTorch's compiler under a name.
 
     While code is compiled, or on a tensor subclass, the call is one opaque registered operator. Otherwise it is an
-    autograd function, which costs a third of a registered operator's dispatch: on a small graph that dominates an
-    epoch.
+    autograd function, which costs a third of a registered operator's dispatch: that shows on small graphs.
 
     Args:
         name: name to register.
@@ -22,9 +21,6 @@ class Operator:
         function: the computation.
         fake: gives empty outputs of the right shape and dtype.
         setup_context, backward: as for :class:`torch.autograd.Function`; without them there is no gradient.
-
-    Attributes:
-        registered: the registered operator.
     """
 
     def __init__(

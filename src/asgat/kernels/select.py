@@ -24,10 +24,7 @@ def select_top(
     k entries are padded with position -1 and score -∞; an entry whose score is NaN or -∞ is never selected.
 
     The gradient goes to ``coefficients`` only, through the selected entries. ``value`` may be stored in half precision;
-    sums are float32, or float64 if either input is.
-
-    Cost: O(entries · P · H) time, plus O(H · k) for each time an entry enters a row's best; memory is the two outputs
-    and, for the gradient, O(H · P). The scores of all entries are never stored.
+    sums are float32, or float64 if either input is. O(entries · P · H) time; not all scores are stored at once.
 
     Args:
         value: values of each entry, [entries, P].

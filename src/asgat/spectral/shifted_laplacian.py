@@ -24,15 +24,8 @@ LambdaMax = Literal["bound", "lanczos"]
 class ShiftedLaplacian:
     r""":math:`X = 2L/\lambda_{\max} - I` of a graph: symmetric, with its spectrum in [-1, 1].
 
-    Args:
-        graph: the graph.
-        lambda_max: ``"bound"`` takes 2, valid for every graph; ``"lanczos"`` estimates the largest eigenvalue (times
-            1.01).
-        dtype, device: of the products.
-
-    Attributes:
-        matrix: X, a SciPy CSR array in double precision.
-        lambda_max: the number.
+    ``lambda_max`` is 2 for ``"bound"``, valid for every graph; ``"lanczos"`` estimates the largest eigenvalue (times
+    1.01). ``matrix`` is X as a SciPy array in double precision, products are in ``dtype``.
     """
 
     def __init__(self, graph: Graph, lambda_max: LambdaMax, dtype: torch.dtype, device: torch.device) -> None:
@@ -67,11 +60,9 @@ class ShiftedLaplacian:
         return basis
 
     def apply(self, coefficients: Tensor, signal: Tensor) -> Tensor:
-        r""":math:`\sum_i c_i T_i(X) x`, [heads, N, F], with gradients; O(R · E · F) time, O(heads · N · F) memory.
+        r""":math:`\sum_i c_i T_i(X) x`, [heads, N, F], for c [heads, R + 1] and x [N, F] or [heads, N, F].
 
-        Args:
-            coefficients: c [heads, R + 1].
-            signal: x [N, F], or [heads, N, F].
+        Differentiable in both; O(R · E · F) time, O(heads · N · F) memory.
         """
         dtype = compute_dtype(coefficients, signal)
         each = signal.to(dtype) if signal.dim() == 3 else signal.to(dtype).unsqueeze(0)
