@@ -199,7 +199,7 @@ def _match(edges: Table, name: str, number: dict[str, int], where: str) -> npt.N
             f"{edges.source} names the node {unknown[:80]!r} in the column {name!r}, which {where} does not "
             f"have{others}; add these nodes or drop their edges."
         )
-    return rows[place].reshape(-1)
+    return np.asarray(rows[place]).reshape(-1)
 
 
 def _weights(column: Column, where: str) -> npt.NDArray[np.float64]:

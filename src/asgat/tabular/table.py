@@ -18,7 +18,7 @@ from asgat.files.npz import read_npz
 from asgat.files.user_file import UserFile, read_user_file
 from asgat.tabular.column import Column
 
-MAX_COLUMNS = 200_000
+MAX_COLUMNS = 100_000
 CELL_BYTES = 8
 ENDINGS = (".csv", ".tsv", ".parquet", ".npz", ".graphml")
 # How files begin, to recognise those whose ending says something else.
