@@ -1,4 +1,4 @@
-"""The short version of ``python -m tests.fuzz.run``, and files that were made to do harm."""
+"""The short version of ``python -m tests.fuzz.run``, and malicious files."""
 
 import io
 import json
@@ -82,7 +82,7 @@ def test_the_check_wants_one_sentence(tmp_path, monkeypatch):
         check("bad", tmp_path)
 
 
-# -- made to do harm ----------------------------------------------------------------------------------------------
+# -- malicious files -------------------------------------------------------------------------------------------------
 
 
 def refused(name, folder, file, content):
@@ -292,7 +292,7 @@ def test_recipes_that_ask_too_much(text, sound, tmp_path):
 
 
 def with_metadata(content, **changes):
-    """The model file with other settings beside its weights."""
+    """The model file with other settings next to its weights."""
     size = struct.unpack("<Q", content[:8])[0]
     header = json.loads(content[8 : 8 + size])
     held = header["__metadata__"]
@@ -370,7 +370,7 @@ def test_a_header_that_names_a_billion_splits(sound, tmp_path):
 
 
 def test_certificates_are_checked(tmp_path, monkeypatch):
-    """The session pooch makes verifies TLS; nothing in the package says otherwise."""
+    """The session pooch makes verifies TLS; nothing in the package changes that."""
     from pathlib import Path
 
     import pooch

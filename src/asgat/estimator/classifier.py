@@ -41,13 +41,7 @@ from asgat.training.trainer import Epoch, train_run
 from asgat.training.unfinished import Keeper
 
 # Where they differ from the model's defaults; features are already scaled by their encoding.
-DEFAULTS: dict[str, Any] = {
-    "hidden": 32,
-    "epochs": 500,
-    "patience": 50,
-    "max_restarts": 1,
-    "normalize_features": False,
-}
+DEFAULTS: dict[str, Any] = {"hidden": 32, "epochs": 500, "patience": 50, "max_restarts": 1, "normalize_features": False}
 
 
 class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -112,8 +106,6 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.seed = seed
         self.device = device
 
-    # -- fitting ------------------------------------------------------------------------------------------------------
-
     def fit(self, graph: Any, y: Any = None, mask: Any = None, val_mask: Any = None, x: Any = None) -> Self:
         """Trains on the labelled nodes of a graph.
 
@@ -175,8 +167,6 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         start = {**DEFAULTS, **advised} if asgat else {k: v for k, v in DEFAULTS.items() if k != "hidden"}
         values = {key: value for key, value in start.items() if key in known}
         return make_config(self.model, **{**values, **given, **(self.settings or {})})
-
-    # -- predicting ---------------------------------------------------------------------------------------------------
 
     def predict(self, graph: Any = None, x: Any = None) -> npt.NDArray[Any]:
         """The most likely class of every node of the fitted graph, or of another with the same columns."""
@@ -244,8 +234,6 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _check_fitted(self) -> None:
         if not hasattr(self, "module_"):
             raise AsgatError("This classifier is not fitted; call fit first, or from_pretrained.")
-
-    # -- saving -------------------------------------------------------------------------------------------------------
 
     def save_pretrained(self, path: Path | str) -> Path:
         """Writes a run directory: settings, metrics, result, weights, the graph and the encoding, in plain files."""
