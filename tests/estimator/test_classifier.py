@@ -22,7 +22,7 @@ QUICK: dict[str, Any] = {"epochs": 25, "heads": 2, "hidden": 8, "k": 4, "order":
 
 @pytest.fixture(scope="module")
 def blocks():
-    """A graph whose features tell the class well."""
+    """A graph with informative features."""
     return contextual_sbm(num_nodes=160, signal=0.6, num_features=8, seed=1)
 
 

@@ -46,9 +46,9 @@ def test_homophily(health):
 
 
 def test_what_was_changed_is_said(health):
-    said = " ".join(health.changes)
+    changes = " ".join(health.changes)
     for words in ("1 row of the edges repeat", "1 edge of weight 0", "1 self-loop: kept", "3 nodes without an edge"):
-        assert words in said
+        assert words in changes
 
 
 def test_it_goes_through_json(health):

@@ -2,7 +2,7 @@
 
     python -m tests.kill.campaign --kills 50 --seed 0
 
-Every command is a process of its own. After every kill each file it left is read; in the end every number must be that
+Every command is a separate process. After every kill each file it left is read; in the end every number must be that
 of the undisturbed command. Savings are made after every epoch here, not every half minute, so that most kills hit one.
 """
 
@@ -40,7 +40,7 @@ CONTEXT = multiprocessing.get_context("forkserver")
 
 @dataclass(frozen=True)
 class Problem:
-    """A command, run in a folder of its own, and what of that folder must come out the same.
+    """A command, run in a separate folder, and what in that folder must be the same in the end.
 
     Attributes:
         command: what follows `asgat`.
@@ -188,7 +188,7 @@ PROBLEMS = {
 
 
 def unreadable(folder: Path) -> list[str]:
-    """The files of a folder that cannot be read as what their names say, with the reason."""
+    """The files of a folder that cannot be read as their names suggest, with the reason."""
     found = []
     for path in sorted(folder.rglob("*")):
         if path.is_dir() or any(part.startswith(".") for part in path.relative_to(folder).parts):

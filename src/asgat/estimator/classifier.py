@@ -43,13 +43,7 @@ from asgat.training.run_state import DivergedError, Epoch, Job
 from asgat.training.runner import Callbacks, make_task, model_metadata
 
 # Where they differ from the model's defaults; features are already scaled by their encoding.
-DEFAULTS: dict[str, Any] = {
-    "hidden": 32,
-    "epochs": 500,
-    "patience": 50,
-    "max_restarts": 1,
-    "normalize_features": False,
-}
+DEFAULTS: dict[str, Any] = {"hidden": 32, "epochs": 500, "patience": 50, "max_restarts": 1, "normalize_features": False}
 
 
 class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -113,8 +107,6 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.settings = settings
         self.seed = seed
         self.device = device
-
-    # -- fitting ------------------------------------------------------------------------------------------------------
 
     def fit(self, graph: Any, y: Any = None, mask: Any = None, val_mask: Any = None, x: Any = None) -> Self:
         """Trains on the labelled nodes of a graph.
@@ -185,8 +177,6 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         values = {key: value for key, value in start.items() if key in known}
         return make_config(self.model, **{**values, **given, **(self.settings or {})})
 
-    # -- predicting ---------------------------------------------------------------------------------------------------
-
     def predict(self, graph: Any = None, x: Any = None) -> npt.NDArray[Any]:
         """The most likely class of every node of the fitted graph, or of another with the same columns."""
         probability = self.predict_proba(graph, x)
@@ -253,8 +243,6 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _check_fitted(self) -> None:
         if not hasattr(self, "module_"):
             raise AsgatError("This classifier is not fitted; call fit first, or from_pretrained.")
-
-    # -- saving -------------------------------------------------------------------------------------------------------
 
     def save_pretrained(self, path: Path | str) -> Path:
         """Writes a run directory: settings, metrics, result, weights, the graph and the encoding, in plain files."""

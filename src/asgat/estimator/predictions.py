@@ -17,6 +17,7 @@ from asgat.estimator.classifier import ASGATClassifier
 from asgat.files.atomic import write_atomic
 from asgat.tabular.assembly import read_graph
 from asgat.tabular.column import Column
+from asgat.tabular.table import import_pyarrow
 
 ENDINGS = (".csv", ".tsv", ".parquet")
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
@@ -91,7 +92,7 @@ def check_ending(path: Path) -> None:
     if path.suffix.lower() not in ENDINGS:
         raise AsgatError(f"{path} must end in .csv, .tsv or .parquet, which decides the format.")
     if path.suffix.lower() == ".parquet":
-        _pyarrow()
+        import_pyarrow()
 
 
 def write_predictions(predictions: Predictions, path: Path, safe_csv: bool = False) -> None:
@@ -106,7 +107,7 @@ def write_predictions(predictions: Predictions, path: Path, safe_csv: bool = Fal
     check_ending(path)
     columns = predictions.columns()
     if path.suffix.lower() == ".parquet":
-        pyarrow = _pyarrow()
+        pyarrow = import_pyarrow()
         stream = io.BytesIO()
         pyarrow.parquet.write_table(pyarrow.table(columns), stream)
         write_atomic(path, stream.getvalue())
@@ -143,12 +144,3 @@ def summary_of(predictions: Predictions) -> dict[str, Any]:
             for number, name in enumerate(predictions.classes)
         ],
     }
-
-
-def _pyarrow() -> Any:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise AsgatError("Parquet needs pyarrow; install it with `pip install 'asgat[tables]'`.") from None
-    return pyarrow

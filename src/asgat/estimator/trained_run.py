@@ -80,17 +80,9 @@ class TrainedRun:
     def y(self) -> npt.NDArray[np.int64]:
         return self.dataset.y
 
-    @property
-    def train_mask(self) -> npt.NDArray[np.bool_]:
-        return self._mask("train")
-
-    @property
-    def val_mask(self) -> npt.NDArray[np.bool_]:
-        return self._mask("val")
-
-    @property
-    def test_mask(self) -> npt.NDArray[np.bool_]:
-        return self._mask("test")
+    train_mask = property(lambda self: self._mask("train"), doc="Training nodes as a mask [N].")
+    val_mask = property(lambda self: self._mask("val"), doc="Validation nodes as a mask [N].")
+    test_mask = property(lambda self: self._mask("test"), doc="Test nodes as a mask [N].")
 
     @cached_property
     def inputs(self) -> tuple[Any, ...]:
@@ -129,11 +121,11 @@ def load_run(path: Path | str, data_dir: Path | str | None = None) -> TrainedRun
     model, name, config = load_model(path)
     metadata = read_metadata(path)
     if metadata.get("protocol") == "own":
-        stored = decode_graph(path / GRAPH_FILE, str(metadata.get("dataset", path.name)))
+        dataset, ids = decode_graph(path / GRAPH_FILE, str(metadata.get("dataset", path.name)))
         encoder = read_encoder(path)
         classes, features = encoder["classes"], encoder["feature_names"]
-        _check_sizes(path, metadata, stored.dataset, classes, features)
-        return TrainedRun(path, model, name, config, stored.dataset, stored.ids, classes, features, True)
+        _check_sizes(path, metadata, dataset, classes, features)
+        return TrainedRun(path, model, name, config, dataset, ids, classes, features, True)
     try:
         dataset = load_dataset(str(metadata["dataset"]), str(metadata["protocol"]), data_dir)
         run = int(metadata["run"])

@@ -208,7 +208,7 @@ def _to_numpy(values: Any) -> npt.NDArray[Any]:
 def _symmetric(
     ends: npt.NDArray[np.int64], weight: npt.NDArray[np.float64], num_nodes: int, self_loops: SelfLoops
 ) -> sp.csr_array:
-    check_weights(*ends, weight)
+    check_weights(ends[0], ends[1], weight)
     row, col = (np.concatenate(pair)[np.tile(weight > 0, 2)] for pair in (ends, ends[::-1]))
     weight = np.tile(weight[weight > 0], 2)
     row, col, weight = merge_entries(row, col, weight, self_loops, range(num_nodes))

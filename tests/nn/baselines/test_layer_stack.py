@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
@@ -31,7 +33,7 @@ def test_the_activation_is_between_layers_and_the_graph_reaches_all_of_them():
 
 
 def test_every_layer_is_reset():
-    net = Summing([nn.Linear(2, 3), nn.Linear(3, 4)], 0.0)
+    net: Any = Summing([nn.Linear(2, 3), nn.Linear(3, 4)], 0.0)
     before = [layer.weight.clone() for layer in net.layers]
     net.reset_parameters()
     assert all(not torch.equal(layer.weight, old) for layer, old in zip(net.layers, before, strict=True))
