@@ -106,14 +106,7 @@ def load_or_train(reproduction: Reproduction, dataset: str, model: str, seed: in
 
     Run i has seed ``seed`` on split i; if there is one split, run i has seed ``10 * seed + i``, so that all trainings
     that are averaged have different seeds. On CUDA, and on small graphs, the runs are trained as one program, unless
-    deterministic algorithms are required.
-
-    Args:
-        reproduction: where and how to train.
-        dataset: its name.
-        model: its name.
-        seed: the seed.
-        changes: settings that differ from the recipe's.
+    deterministic algorithms are required. ``changes`` are settings that differ from the recipe's.
     """
     data = reproduction.load(dataset)
     recipe = experiment_config(dataset, model).to_dict()
