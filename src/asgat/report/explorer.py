@@ -23,7 +23,7 @@ NEAR, SECOND, LINES = 30, 40, 300  # neighbours, their neighbours, and edges sho
 
 
 def sample_nodes(y: Ints, wrong: npt.NDArray[np.bool_], size: int, seed: int = 0) -> Ints:
-    """At most ``size`` nodes: all if they fit, else a quarter wrong ones, a quarter by class in turn, the rest random."""
+    """At most ``size`` nodes: all if they fit, else a quarter wrong, a quarter by class in turn, the rest at random."""
     if len(y) <= size:
         return np.arange(len(y))
     shuffled = np.random.default_rng(seed).permutation(len(y))
