@@ -1,4 +1,4 @@
-"""What a recorded epoch spends its time on: busy microseconds of every CUDA kernel.
+"""Where the time of a captured epoch goes: busy microseconds of every CUDA kernel.
 
 python benchmarks/kernels.py --datasets citeseer,pubmed
 """

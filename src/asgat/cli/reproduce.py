@@ -62,9 +62,7 @@ def reproduce(
     for one in only_models or ():
         model_spec(one)
     with errors.status("") as status:
-        reproduction = Reproduction(
-            out, place, numbers, quick, data_dir, only_data, only_models, fresh, status.update
-        )
+        reproduction = Reproduction(out, place, numbers, quick, data_dir, only_data, only_models, fresh, status.update)
         try:
             if name == ALL:
                 reproduction.select_datasets(paper.DATASETS, paper.DATASETS)  # raises if none of them is available

@@ -16,6 +16,7 @@ from asgat.experiments.plotting import COLOURS, MARKERS, dataset_title
 from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.result_table import mean_std, result_table
 from asgat.experiments.trained_model import load_or_train
+from asgat.explain.attention_rows import pair_hops
 from asgat.explain.responses import correlation, filter_response
 from asgat.graph import Graph
 from asgat.graph.hops import hop_distances
@@ -99,12 +100,9 @@ def central_node(dataset: Dataset) -> int:
 
 def by_hop(graph: Graph, index: npt.NDArray[Any], weight: npt.NDArray[Any]) -> list[float]:
     """One head's attention by distance, the mean over all nodes: to itself, at 1, 2 and 3 hops, and beyond."""
-    total = np.zeros(HOPS + 2)
-    for start in range(0, graph.num_nodes, 500):
-        rows = np.arange(start, min(start + 500, graph.num_nodes))
-        hops = np.take_along_axis(hop_distances(graph, rows), index[rows].astype(np.int64), axis=1)
-        hops = np.where((hops < 0) | (hops > HOPS), HOPS + 1, hops)
-        total += np.bincount(hops.ravel(), weights=weight[rows].ravel(), minlength=HOPS + 2)
+    hops = pair_hops(graph, np.arange(graph.num_nodes), index[None].astype(np.int64))[0]
+    hops = np.where((hops < 0) | (hops > HOPS), HOPS + 1, hops)
+    total = np.bincount(hops.ravel(), weights=weight.ravel(), minlength=HOPS + 2)
     return [float(share) for share in total / max(graph.num_nodes, 1)]
 
 

@@ -50,13 +50,7 @@ def printed_score(table: paper.Table, model: str, dataset: str) -> Row:
 
 
 def score_experiment(name: str, table: str, printed: paper.Table) -> Experiment:
-    """The experiment of one of the paper's tables of scores.
-
-    Args:
-        name: ``"micro"`` or ``"macro"``.
-        table: the table's name in the paper.
-        printed: its numbers.
-    """
+    """The experiment of one of the paper's tables of scores, ``"micro"`` or ``"macro"``."""
     question = f"{table}: {name}-F1 of ASGAT and the baselines on the eight data sets."
     return Experiment(name, question, partial(collect, name, printed), partial(tables, name), partial(draw, name))
 

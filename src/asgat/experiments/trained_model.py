@@ -103,14 +103,7 @@ def load_or_train(reproduction: Reproduction, dataset: str, model: str, seed: in
     """A model trained on all runs of a data set, or the result of an earlier call.
 
     Run i has seed ``seed`` on split i; if there is one split, run i has seed ``10 * seed + i``, so that all trainings
-    that are averaged have different seeds.
-
-    Args:
-        reproduction: where and how to train.
-        dataset: its name.
-        model: its name.
-        seed: the seed.
-        changes: settings that differ from the recipe's.
+    that are averaged have different seeds. ``changes`` are settings that differ from the recipe's.
     """
     data = reproduction.load(dataset)
     recipe = experiment_config(dataset, model).to_dict()

@@ -54,11 +54,7 @@ class Evaluation:
     graph-dependent settings.
 
     Args:
-        dataset: the data.
-        model: its name in the registry.
-        runs: which runs, as for :func:`asgat.training.runner.run`.
-        seed: seed of the first run.
-        device: where to train.
+        dataset, model, runs, seed, device: as for :func:`asgat.training.runner.run`.
         folds: number of parts the training nodes of a run are divided into. The run is then trained that many times,
             each time without one part, and scored on that part: early stopping uses the validation nodes, so their
             score is optimistic. 0 for one training and the validation score.
