@@ -146,7 +146,7 @@ def test_the_version_is_one():
 def test_the_command_is_installed():
     (command,) = metadata.entry_points(group="console_scripts", name="asgat")
     assert PROJECT["project"]["scripts"] == {"asgat": command.value}
-    from asgat.cli.app import main
+    from asgat.cli import main
 
     assert command.load() is main
 

@@ -40,7 +40,8 @@ def free(monkeypatch):
 
 def nbytes(operator: Any) -> int:
     if isinstance(operator, TableOperator):
-        return int(operator.table.nbytes)
+        extra = 0 if operator.rows._magnitude is None else operator.rows._magnitude.nbytes
+        return int(operator.table.nbytes + extra)
     if isinstance(operator, ExactOperator):
         return int(operator.eigenvectors.nbytes + operator._decomposition[1].nbytes)
     assert operator._cached is not None

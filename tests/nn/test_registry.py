@@ -13,8 +13,10 @@ from asgat.nn import ASGAT
 from asgat.nn.baselines import GAT, GCN, LINKX, MLP, SAGE, ARMANet, ChebNet
 from asgat.nn.registry import COST_LETTERS, MODELS, make_config, model_spec
 from asgat.training import load_model
-from asgat.training.runner import make_inputs, run
-from asgat.training.trainer import evaluate, train
+from asgat.training.inputs import make_inputs
+from asgat.training.loop import train
+from asgat.training.objective import evaluate
+from asgat.training.runner import run
 
 CPU = torch.device("cpu")
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
@@ -80,7 +82,7 @@ def test_every_model_is_captured_on_a_gpu_and_learns_what_it_learns_on_a_cpu(nam
     losses = []
     for device in (CPU, torch.device("cuda")):
         inputs, y = make_inputs(data, name, config, device), torch.from_numpy(data.y).to(device)
-        losses.append([epoch.val_loss for epoch in train(build, inputs, y, split, config).history])
+        losses.append([epoch.val_loss for epoch in train(lambda _: build(), inputs, y, split, config).history])
     assert losses[1] == pytest.approx(losses[0], rel=1e-3, abs=1e-4)
 
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from asgat.config import ASGATConfig, TrainConfig
 from asgat.data.dataset import Dataset, Split
+from asgat.data.digest import dataset_digest
 from asgat.distributed.exchange import Exchange, block_bounds
 from asgat.distributed.process_group import Group
 from asgat.errors import AsgatError
@@ -25,7 +26,7 @@ from asgat.tables.candidate_table import CandidateTable, Progress
 from asgat.tables.exact_builder import build_exact
 from asgat.tables.sparse_rows import SparseRows
 from asgat.tables.truncated_builder import build_truncated
-from asgat.training.runner import normalise_rows
+from asgat.training.inputs import normalise_rows
 
 # Settings whose meaning does not change when the nodes are divided among ranks; any other must be at its default.
 KNOWN = {
@@ -55,6 +56,7 @@ class Source(Protocol):
     def metric(self) -> str: ...
     @property
     def protocol(self) -> str: ...
+    def digest(self) -> str: ...
     def matrix(self) -> SparseRows: ...
     def features(self, first: int, last: int) -> npt.NDArray[np.float32]: ...
     def labels(self, first: int, last: int) -> npt.NDArray[np.int64]: ...
@@ -76,6 +78,9 @@ class InMemory:
         self.num_nodes, self.num_entries = dataset.num_nodes, self.graph.num_entries
         self.num_features, self.num_classes = dataset.num_features, dataset.num_classes
         self.num_splits = len(dataset.splits)
+
+    def digest(self) -> str:
+        return dataset_digest(self.dataset)
 
     def matrix(self) -> SparseRows:
         n = self.num_nodes

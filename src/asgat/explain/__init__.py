@@ -1,7 +1,7 @@
 """What a node attends to, and through which frequencies."""
 
-from functools import partial
+from asgat.explain.attention_rows import AttentionRows, attention_rows
+from asgat.explain.bands import BAND_NAMES, BANDS
+from asgat.explain.explanation import check_attends, explain
 
-from asgat.moved import moved_name
-
-__getattr__ = partial(moved_name, __name__)
+__all__ = ["BANDS", "BAND_NAMES", "AttentionRows", "attention_rows", "check_attends", "explain"]

@@ -24,22 +24,32 @@ _DEEP_KEY = re.compile(rf"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*
 
 
 def write_atomic(path: Path, content: bytes) -> None:
-    """Writes a file so that a reader finds either the old content or the new, never a part."""
+    """Writes a file so that whoever reads it finds the old content or the new, never a part."""
+    write_all(path.parent, {path.name: content})
+
+
+def write_all(folder: Path, contents: Mapping[str, bytes]) -> None:
+    """Writes several files of a folder: all are on the disk before the first old one is replaced, in this order."""
+    temporary: dict[str, Path] = {}
+    name = ""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}"
+        folder.mkdir(parents=True, exist_ok=True)
         try:
-            with temporary.open("xb") as file:  # the permissions any new file has
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
+            for name, content in contents.items():
+                temporary[name] = folder / f".{name}.{secrets.token_hex(8)}"
+                with temporary[name].open("xb") as file:  # the permissions any new file has
+                    file.write(content)
+                    file.flush()
+                    os.fsync(file.fileno())
+            for name in contents:
+                os.replace(temporary[name], folder / name)
         except BaseException:
-            temporary.unlink(missing_ok=True)
+            for path in temporary.values():
+                path.unlink(missing_ok=True)
             raise
     except OSError as error:
         remedy = "Free some space and run it again" if error.errno in FULL else "Choose another place"
-        raise AsgatError(f"{path} cannot be written: {error.strerror}. {remedy}.") from error
+        raise AsgatError(f"{folder / name} cannot be written: {error.strerror}. {remedy}.") from error
 
 
 def to_toml(values: Mapping[str, Any]) -> str:

@@ -30,7 +30,7 @@ class HeatFilter(SpectralFilter):
         super().__init__(heads)
         if not (scale > 0 and math.isfinite(scale)):
             raise AsgatError(f"The heat kernel's scale must be a positive number, but is {scale}.")
-        self.scale = scale
+        self.scale, self.learned = scale, learned
         start = torch.empty(heads)
         if learned:
             self.log_scale = nn.Parameter(start)
@@ -46,7 +46,7 @@ class HeatFilter(SpectralFilter):
 
     @property
     def fixed(self) -> bool:
-        return not isinstance(self.log_scale, nn.Parameter)
+        return not self.learned
 
     def extra_repr(self) -> str:
-        return f"heads={self.heads}, scale={self.scale}, learned={isinstance(self.log_scale, nn.Parameter)}"
+        return f"heads={self.heads}, scale={self.scale}, learned={self.learned}"

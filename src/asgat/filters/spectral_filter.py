@@ -38,7 +38,7 @@ class SpectralFilter(nn.Module, ABC):
         """As :meth:`transformed`, in double precision whatever that of the parameters; their gradients are rounded."""
         state = {**dict(self.named_parameters()), **dict(self.named_buffers())}
         wide = {f"filter.{name}": value.double() for name, value in state.items()}
-        out: Tensor = functional_call(_Transformed(self), wide, (frequency, matrix))
+        out: Tensor = functional_call(Transformed(self), wide, (frequency, matrix))
         return out
 
     @property
@@ -51,7 +51,7 @@ class SpectralFilter(nn.Module, ABC):
         """Draw the parameters anew."""
 
 
-class _Transformed(nn.Module):
+class Transformed(nn.Module):
     """Calls :meth:`SpectralFilter.transformed`, which can then be called with other parameters."""
 
     def __init__(self, filter: SpectralFilter) -> None:

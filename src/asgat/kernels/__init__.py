@@ -4,7 +4,7 @@ Importing this package loads neither; the first call on a device does, and compi
 """
 
 from asgat.kernels.csr_matmul import csr_matmul
-from asgat.kernels.dropout import dropout, dropout_runs
+from asgat.kernels.dropout import dropout, dropout_runs, dropout_seeds
 from asgat.kernels.gather_sum import gather_sum
 from asgat.kernels.ragged_rows import RaggedRows
 from asgat.kernels.row_softmax import row_softmax
@@ -15,6 +15,7 @@ __all__ = [
     "csr_matmul",
     "dropout",
     "dropout_runs",
+    "dropout_seeds",
     "gather_sum",
     "rescore",
     "row_softmax",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from asgat.errors import AsgatError
-from asgat.kernels.backend import compute_dtype, kernels
+from asgat.kernels.backend import compute_dtype, kernel
+from asgat.kernels.each_run import each_run
 from asgat.kernels.operator import Operator
 
 
@@ -19,15 +21,16 @@ def gather_sum(x: Tensor, index: Tensor, weight: Tensor, bias: Tensor | None = N
     with gradients to ``x``, ``weight`` and ``bias``. Entries of weight 0 cost nothing forward. Computed in float32, or
     in float64 if either input is; half-precision inputs are promoted.
 
-    Cost: O(B · K · F) time forward and in each of the two gradients; memory beside the outputs is O(B · K + M) for
-    the gradient to ``x``, nothing otherwise. On CPU, and on CUDA under ``torch.use_deterministic_algorithms``, every
-    sum has a fixed order; on CUDA the gradient to ``x`` otherwise adds atomically.
+    Cost: O(B · K · F) time forward and in each of the two gradients; O(B · K + M) memory in addition to the outputs
+    for the gradient to ``x``. On CPU, and on CUDA under ``torch.use_deterministic_algorithms``, every sum has a fixed
+    order; on CUDA the gradient to ``x`` otherwise adds atomically.
 
     Args:
         x: rows to gather, [M, F].
-        index: which rows, [B, K], int64 or int32, within 0..M-1 (checked on CPU; on CUDA others are left out).
+        index: which rows, [B, K], int64 or int32, within 0..M-1 (checked on CPU; ignored outside of it on CUDA).
         weight: their weights, [B, K].
-        bias: added to every H-th row, [H, F]; H divides B.
+        bias: added to every H-th row, [H, F]; H divides B. With [R, H, F] each of R equal blocks of rows, those of
+            stacked runs, has its own.
 
     Shapes:
         - **output**: [B, F]
@@ -41,28 +44,17 @@ def gather_sum(x: Tensor, index: Tensor, weight: Tensor, bias: Tensor | None = N
     """
     if x.dim() != 2 or index.dim() != 2 or index.shape != weight.shape:
         raise AsgatError(
-            f"gather_sum needs x [M, F] and index and weight of one shape [B, K], but x is {list(x.shape)}, "
+            f"gather_sum needs x [M, F] and index and weight of the same shape [B, K], but x is {list(x.shape)}, "
             f"index {list(index.shape)} and weight {list(weight.shape)}."
         )
-    if bias is not None and (bias.dim() != 2 or bias.size(1) != x.size(1) or index.size(0) % max(1, bias.size(0))):
-        raise AsgatError(f"bias must be [H, {x.size(1)}] with H a divisor of {index.size(0)}, not {list(bias.shape)}.")
+    if bias is not None:
+        count = bias.shape[:-1].numel()
+        if bias.dim() not in (2, 3) or bias.size(-1) != x.size(1) or index.size(0) % max(1, count):
+            raise AsgatError(
+                f"bias must be [H, {x.size(1)}] with H a divisor of {index.size(0)}, not {list(bias.shape)}."
+            )
     dtype = compute_dtype(x, weight)
     out: Tensor = _gather_sum(x.to(dtype), index, weight.to(dtype), None if bias is None else bias.to(dtype))
-    return out
-
-
-def _forward(x: Tensor, index: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    out: Tensor = kernels("gather_sum", x).gather_sum(x, index, weight, bias)
-    return out
-
-
-def _to_x(grad: Tensor, index: Tensor, weight: Tensor, size: int) -> Tensor:
-    out: Tensor = kernels("gather_sum", grad).gather_sum_grad_x(grad, index, weight, size)
-    return out
-
-
-def _to_weight(grad: Tensor, x: Tensor, index: Tensor) -> Tensor:
-    out: Tensor = kernels("gather_sum", grad).gather_sum_grad_weight(grad, x, index)
     return out
 
 
@@ -70,27 +62,42 @@ def _setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor, Tensor | None
     x, index, weight, bias = inputs
     ctx.save_for_backward(x if ctx.needs_input_grad[2] else None, index, weight)
     ctx.size = x.size(0)
-    ctx.biases = 0 if bias is None else bias.size(0)
+    ctx.bias_shape = None if bias is None else bias.shape
 
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, None, Tensor | None, Tensor | None]:
     x, index, weight = ctx.saved_tensors
     grad_x = _gather_sum_grad_x(grad, index, weight, ctx.size) if ctx.needs_input_grad[0] else None
     grad_weight = _gather_sum_grad_weight(grad, x, index) if ctx.needs_input_grad[2] else None
-    needs_bias = ctx.biases and ctx.needs_input_grad[3]
-    grad_bias = grad.reshape(-1, ctx.biases * grad.size(1)).sum(dim=0).view(ctx.biases, -1) if needs_bias else None
-    return grad_x, None, grad_weight, grad_bias
+    needs_bias = ctx.bias_shape is not None and ctx.needs_input_grad[3]
+    return grad_x, None, grad_weight, _to_bias(grad, ctx.bias_shape) if needs_bias else None
+
+
+def _to_bias(grad: Tensor, shape: torch.Size) -> Tensor:
+    width = shape[-2] * shape[-1]
+    if len(shape) == 2:
+        return grad.reshape(-1, width).sum(dim=0).view(shape)
+    runs = grad.reshape(shape[0], -1, width)
+    total = runs.sum(dim=1) if grad.device.type != "cpu" else each_run(lambda own: own.sum(dim=0), runs)
+    return total.view(shape)
 
 
 _gather_sum_grad_x = Operator(
-    "asgat::gather_sum_grad_x", _to_x, lambda grad, index, weight, size: grad.new_empty(size, grad.size(1))
+    "asgat::gather_sum_grad_x",
+    "(Tensor grad, Tensor index, Tensor weight, SymInt size) -> Tensor",
+    kernel("gather_sum", "gather_sum_grad_x"),
+    lambda grad, index, weight, size: grad.new_empty(size, grad.size(1)),
 )
 _gather_sum_grad_weight = Operator(
-    "asgat::gather_sum_grad_weight", _to_weight, lambda grad, x, index: x.new_empty(index.shape)
+    "asgat::gather_sum_grad_weight",
+    "(Tensor grad, Tensor x, Tensor index) -> Tensor",
+    kernel("gather_sum", "gather_sum_grad_weight"),
+    lambda grad, x, index: x.new_empty(index.shape),
 )
 _gather_sum = Operator(
     "asgat::gather_sum",
-    _forward,
+    "(Tensor x, Tensor index, Tensor weight, Tensor? bias) -> Tensor",
+    kernel("gather_sum", "gather_sum"),
     lambda x, index, weight, bias: x.new_empty(index.size(0), x.size(1)),
     _setup_context,
     _backward,

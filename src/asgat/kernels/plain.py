@@ -1,4 +1,4 @@
-"""The same operators in plain PyTorch, for devices without compiled kernels: slower, and more memory."""
+"""The same operators in plain PyTorch, for devices without compiled kernels: slower, with more memory."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-AT_ONCE = 1 << 24  # scores held at a time
+AT_ONCE = 1 << 24  # scores computed at a time
 
 
 def gather_sum(x: Tensor, index: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     out = x.new_zeros(index.size(0), x.size(1))
     if bias is not None:
-        out.view(-1, *bias.shape).add_(bias)
+        out.view(*bias.shape[:-2], -1, *bias.shape[-2:]).add_(bias.unsqueeze(-3))
     for j in range(index.size(1)):
         out.addcmul_(x.index_select(0, index[:, j]), weight[:, j, None])
     return out
@@ -34,21 +34,18 @@ def gather_sum_grad_weight(grad: Tensor, x: Tensor, index: Tensor) -> Tensor:
 
 
 def csr_matmul(indptr: Tensor, index: Tensor, value: Tensor, dense: Tensor) -> Tensor:
+    if dense.dim() == 3:
+        runs = zip(value.expand(dense.size(0), -1), dense, strict=True)
+        return torch.stack([csr_matmul(indptr, index, *own) for own in runs])
     rows = indptr.numel() - 1
     row = torch.repeat_interleave(torch.arange(rows, device=dense.device), indptr.diff(), output_size=index.numel())
     return dense.new_zeros(rows, dense.size(1)).index_add_(0, row, dense.index_select(0, index) * value[:, None])
 
 
 def select_top(
-    value: Tensor,
-    indptr: Tensor,
-    order: Tensor,
-    widths: Sequence[int],
-    counts: Sequence[int],
-    coefficients: Tensor,
-    k: int,
-    hint: Tensor,
-) -> tuple[Tensor, Tensor]:
+    value: Tensor, indptr: Tensor, order: Tensor, widths: Sequence[int], counts: Sequence[int], coefficients: Tensor,
+    k: int, hint: Tensor,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     shape = coefficients.size(0), indptr.numel() - 1, k
     score = coefficients.new_full(shape, -torch.inf)
     position = indptr.new_full(shape, -1)
@@ -60,15 +57,9 @@ def select_top(
 
 
 def select_rows(
-    value: Tensor,
-    indptr: Tensor,
-    rows: Tensor,
-    width: int,
-    coefficients: Tensor,
-    score: Tensor,
-    position: Tensor,
+    value: Tensor, indptr: Tensor, rows: Tensor, width: int, coefficients: Tensor, score: Tensor, position: Tensor
 ) -> None:
-    """Fill in the results of the given rows, none of them longer than ``width``."""
+    """Fill in the results of the given rows, none longer than ``width``."""
     if value.size(0) == 0:
         return
     k = min(width, score.size(2))

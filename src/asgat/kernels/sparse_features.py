@@ -12,6 +12,8 @@ from torch import Tensor
 
 from asgat import kernels
 from asgat.errors import AsgatError
+from asgat.kernels import each_run
+from asgat.kernels.dropout import Probability, drops
 
 
 class SparseFeatures:
@@ -21,7 +23,7 @@ class SparseFeatures:
     with :meth:`from_dense`; dropout and dtype changes share the pattern.
 
     Args:
-        value: the non-zero entries, row by row, [nnz].
+        value: the non-zero entries, row by row, [nnz]; [R, nnz] for the features of R stacked runs under dropout.
         indptr, index: bounds of the rows and column of each entry, [N + 1] and [nnz].
         indptr_t, index_t: the same of the transpose, [F + 1] and [nnz].
         order_t: where each entry of the transpose stands in ``value``, [nnz].
@@ -83,11 +85,12 @@ class SparseFeatures:
             self.value.to(device=device, dtype=dtype), *(tensor.to(device=device) for tensor in self._pattern)
         )
 
-    def dropout(self, p: float, training: bool = True) -> SparseFeatures:
+    def dropout(self, p: Probability, training: bool = True) -> SparseFeatures:
         """Dropout on the non-zeros alone: the same distribution as on the dense matrix, whose zeros stay zero."""
-        if p == 0.0 or not training:
+        if not drops(p, training):
             return self
-        return self.with_value(kernels.dropout(self.value, p))
+        shared = isinstance(p, tuple) and len(p) > 1 and self.value.dim() == 1
+        return self.with_value(kernels.dropout(self.value.unsqueeze(0) if shared else self.value, p))
 
     def repeated(self, times: int) -> SparseFeatures:
         """The block-diagonal matrix [times · N, times · F] with this one in every block; O(times · nnz)."""
@@ -107,8 +110,8 @@ class SparseFeatures:
         return SparseFeatures(value, *self._pattern)
 
     def matmul(self, dense: Tensor) -> Tensor:
-        """The product with [F, C], O(nnz · C)."""
-        if dense.dim() != 2 or dense.size(0) != self.shape[1]:
+        """The product with [F, C], O(nnz · C); with [R, F, C] that of every run, [R, N, C]."""
+        if dense.dim() not in (2, 3) or dense.size(-2) != self.shape[1]:
             raise AsgatError(f"Features {list(self.shape)} cannot be multiplied by {list(dense.shape)}.")
         return kernels.csr_matmul(self.indptr, self.index, self.value, self.indptr_t, self.index_t, self.order_t, dense)
 
@@ -132,9 +135,19 @@ class SparseFeatures:
         return self.indptr, self.index, self.indptr_t, self.index_t, self.order_t
 
 
-def dropout(x: Tensor | SparseFeatures, p: float, training: bool = True) -> Tensor | SparseFeatures:
-    """Dropout on features of either form."""
-    return x.dropout(p, training) if isinstance(x, SparseFeatures) else kernels.dropout(x, p, training)
+def dropout(x: Tensor | SparseFeatures, p: Probability, training: bool = True) -> Tensor | SparseFeatures:
+    """Dropout on features of either form; with one p per run those of stacked runs, which may share x [N, F]."""
+    if isinstance(x, SparseFeatures):
+        return x.dropout(p, training)
+    if not drops(p, training):
+        return x
+    shared = isinstance(p, tuple) and len(p) > 1 and x.dim() == 2
+    return kernels.dropout(x.unsqueeze(0) if shared else x, p)
+
+
+def matmul(x: Tensor | SparseFeatures, weight: Tensor) -> Tensor:
+    """x W, for features of either form and a weight [in, out], or [R, in, out] of stacked runs."""
+    return x.matmul(weight) if isinstance(x, SparseFeatures) else each_run.matmul(x, weight)
 
 
 def linear(x: Tensor | SparseFeatures, weight: Tensor) -> Tensor:

@@ -9,18 +9,18 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from asgat.errors import AsgatError
 from asgat.filters import MLPFilter, PageRankFilter, SpectralFilter
 from asgat.graph import Graph
+from asgat.kernels.each_run import elu
 from asgat.kernels.sparse_features import SparseFeatures, dropout
 from asgat.nn.asgat_conv import ASGATConv, OperatorFactory, product
-from asgat.nn.attention import SparseAttention, attend
+from asgat.nn.attention import SparseAttention, attend, filtered
+from asgat.nn.layer_cache import LayerCache
 from asgat.spectral import SpectralOperator
 from asgat.spectral.certificate import Certificate
-from asgat.spectral.graph_operator import as_graph_operator
 
 Elu = Literal["every", "hidden", "last", "none"]
 
@@ -60,6 +60,8 @@ class ASGAT(nn.Module):
         >>> model(torch.randn(5, 8), torch.tensor([[0, 1, 2], [1, 2, 3]])).shape
         torch.Size([5, 3])
     """
+
+    stackable = True  # see asgat.nn.stacking
 
     def __init__(
         self,
@@ -117,6 +119,7 @@ class ASGAT(nn.Module):
             width = heads * hidden_channels
         if self.jump_weight is not None:
             nn.init.xavier_uniform_(self.jump_weight)
+        self._cache = LayerCache()
         self.propagation = PageRankFilter(1, alpha=alpha) if propagate else None
 
     @property
@@ -163,12 +166,13 @@ class ASGAT(nn.Module):
             last = i == len(convs) - 1
             if last and self.jump_weight is not None:
                 kept = dropout(x, self.dropout, self.training)
-                out = out + product(kept, self.jump_weight, operator)[: out.size(0)]
+                jump = self.jump_weight.squeeze(0) if convs[0].runs == 1 else self.jump_weight
+                out = out + product(kept, jump, operator)[..., : out.size(-2), :]
             if self.elu == "every" or self.elu == ("last" if last else "hidden"):
-                out = F.elu(out)
+                out = elu(out)
             hidden = out
         if self.propagation is not None:
-            out = as_graph_operator(operator).apply(self.propagation, out)[0]
+            out = filtered(operator, self._cache.filter_of(self.propagation, convs[0].runs), out)
         return out if return_attention_weights is None else (out, attentions)
 
 

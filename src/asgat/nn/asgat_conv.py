@@ -12,8 +12,10 @@ from torch import Tensor, nn
 from asgat.errors import AsgatError, suggest
 from asgat.filters import MLPFilter, SpectralFilter
 from asgat.graph import Graph
-from asgat.kernels.sparse_features import SparseFeatures, dropout, linear
+from asgat.kernels.each_run import add_bias, mean_of_heads
+from asgat.kernels.sparse_features import SparseFeatures, dropout, matmul
 from asgat.nn.attention import SparseAttention, attend
+from asgat.nn.layer_cache import LayerCache
 from asgat.spectral import ArmaOperator, ChebyshevOperator, ExactOperator, SpectralOperator
 from asgat.spectral.spectral_operator import check_k
 
@@ -68,6 +70,8 @@ class ASGATConv(nn.Module):
         torch.Size([5, 8])
     """
 
+    stackable = True  # see asgat.nn.stacking
+
     def __init__(
         self,
         in_channels: int,
@@ -104,12 +108,10 @@ class ASGATConv(nn.Module):
         self.root_weight = nn.Parameter(torch.empty(in_channels, width)) if root else None
         self.mix = nn.Parameter(torch.empty(heads)) if mix else None
         self.bias = nn.Parameter(torch.empty(width)) if bias else None
-        self._cached_operator: SpectralOperator | None = None
-        self._settled: tuple[tuple[object, ...], SparseAttention] | None = None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        self._cached_operator = self._settled = None
+        self._cache = LayerCache()
         self.filter.reset_parameters()
         nn.init.xavier_uniform_(self.weight)
         if self.root_weight is not None:
@@ -156,33 +158,46 @@ class ASGATConv(nn.Module):
         operator = self.operator_for(x, edge_index, edge_weight)
         certified = bool(return_attention_weights)
         attention = self._attend(operator, certified)
+        one = self.runs == 1  # a stack of one computes as a single layer
+        weights = self.weight, self.root_weight, self.mix, self.bias
+        weight, root_weight, mix, bias = (value.squeeze(0) if one and value is not None else value for value in weights)
+        if one and isinstance(x, Tensor) and x.dim() == 3:
+            x = x.squeeze(0)
         x = dropout(x, self.dropout, self.training)
-        beside = self.concat or self.heads == 1
-        bias = operator.shared(self.bias) if self.bias is not None else None
-        attention_kept = attention.dropout(self.dropout, self.training)
-        if self.mix is not None:
-            attention_kept = attention_kept.scale(self.heads * operator.shared(self.mix).softmax(0))
-        mapped = product(x, self.weight, operator)
+        side_by_side = self.concat or self.heads == 1
+        bias = operator.shared(bias) if bias is not None else None
+        kept = attention.dropout(self.dropout, self.training)
+        if mix is not None:
+            kept = kept.scale(self.heads * operator.shared(mix).softmax(-1))
+        mapped = product(x, weight, operator)
         gathered = operator.exchange(mapped if self.gain == 1.0 else self.gain * mapped)
-        within = bias.view(self.heads, -1) if bias is not None and beside else None
-        out = attention_kept.aggregate(gathered, within)  # [heads, N, out]
-        out = out.transpose(0, 1).flatten(1) if beside else out.mean(dim=0)
-        if self.root_weight is not None:
-            out = out + product(x, self.root_weight, operator)[: out.size(0)]  # an operator's own nodes come first
-        if bias is not None and not beside:
-            out = out + bias
+        within = bias.unflatten(-1, (self.heads, -1)) if bias is not None and side_by_side else None
+        out = kept.aggregate(gathered, within)  # [heads, N, out]
+        out = out.transpose(-3, -2).flatten(-2) if side_by_side else mean_of_heads(out)
+        if root_weight is not None:  # an operator's own nodes come first
+            out = out + product(x, root_weight, operator)[..., : out.size(-2), :]
+        if bias is not None and not side_by_side:
+            out = add_bias(out, bias)
+        if one:
+            out = out.unsqueeze(0)
         return out if return_attention_weights is None else (out, attention)
+
+    @property
+    def runs(self) -> int | None:
+        """Number of runs in a layer made by :func:`asgat.nn.stacking.stack`; None for a single one."""
+        return self.weight.size(0) if self.weight.dim() == 3 else None
 
     def _attend(self, operator: SpectralOperator, certified: bool) -> SparseAttention:
         """Attention on a graph. That of a filter that stays as it is, a heat kernel, is computed once."""
+        filter = self._cache.filter_of(self.filter, self.runs)
         if certified or not self.filter.fixed:
-            return attend(operator, self.filter, self.k, self.include_unreachable, certified)
+            return attend(operator, filter, self.k, self.include_unreachable, certified)
         versions = tuple(value._version for value in self.filter.buffers())
-        key = (operator, self.filter, self.k, self.include_unreachable, versions)
-        if self._settled is None or self._settled[0] != key:
+        key = (operator, filter, self.k, self.include_unreachable, versions)
+        if self._cache.attention is None or self._cache.attention[0] != key:
             with torch.no_grad():
-                self._settled = key, attend(operator, self.filter, self.k, self.include_unreachable)
-        return self._settled[1]
+                self._cache.attention = key, attend(operator, filter, self.k, self.include_unreachable)
+        return self._cache.attention[1]
 
     def operator_for(
         self, x: Tensor | SparseFeatures, graph: Tensor | Graph | SpectralOperator, edge_weight: Tensor | None = None
@@ -191,17 +206,17 @@ class ASGATConv(nn.Module):
         operator: SpectralOperator
         if isinstance(graph, SpectralOperator):
             operator = graph
-        elif self._cached_operator is not None:
-            operator = self._cached_operator
+        elif self._cache.operator is not None:
+            operator = self._cache.operator
         else:
             if not isinstance(graph, Graph):
                 graph = Graph.from_edges(graph, x.size(0), edge_weight)
             operator = self.make_operator(graph, dtype=x.dtype, device=x.device)
             if self.cached:
-                self._cached_operator = operator
-        if operator.num_inputs != x.size(0):
-            kept = " (kept from an earlier call, because cached=True)" if operator is self._cached_operator else ""
-            raise AsgatError(f"x has {x.size(0)} rows, but the graph{kept} has {operator.num_inputs} nodes.")
+                self._cache.operator = operator
+        if operator.num_inputs != x.size(-2):
+            kept = " (kept from an earlier call, because cached=True)" if operator is self._cache.operator else ""
+            raise AsgatError(f"x has {x.size(-2)} rows, but the graph{kept} has {operator.num_inputs} nodes.")
         return operator
 
     def __repr__(self) -> str:
@@ -211,7 +226,7 @@ class ASGATConv(nn.Module):
 def product(x: Tensor | SparseFeatures, weight: Tensor, operator: SpectralOperator) -> Tensor:
     """x W, for a weight [in, out] that all rows of x share; see :meth:`SpectralOperator.shared`."""
     wide = x.to(dtype=torch.float64) if operator.exact_sums else x
-    return linear(wide, operator.shared(weight).t())
+    return matmul(wide, operator.shared(weight))
 
 
 def operator_factory(operator: str | OperatorFactory, order: int) -> OperatorFactory:

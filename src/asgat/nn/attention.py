@@ -7,9 +7,13 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from asgat.filters.filter_stack import FilterStack
 from asgat.filters.spectral_filter import SpectralFilter
 from asgat.kernels import dropout, gather_sum, row_softmax
+from asgat.kernels.dropout import Probability, drops
+from asgat.kernels.each_run import scale_heads
 from asgat.spectral.certificate import Certificate
+from asgat.spectral.graph_operator import as_graph_operator
 from asgat.spectral.spectral_operator import SpectralOperator, check_k
 
 
@@ -17,7 +21,8 @@ from asgat.spectral.spectral_operator import SpectralOperator, check_k
 class SparseAttention:
     r"""For every head and node v, at most k nodes u and their weights :math:`a_{vu}`, which sum to 1.
 
-    Rows with fewer reachable nodes than k are filled up with entries of weight 0.
+    Rows with fewer reachable nodes than k are filled up with entries of weight 0. Attention of stacked runs has a
+    leading dimension [R] more.
 
     Attributes:
         index: attended nodes u, [heads, N, k].
@@ -33,25 +38,28 @@ class SparseAttention:
 
     @property
     def heads(self) -> int:
-        return self.weight.size(0)
+        return self.weight.size(-3)
 
-    def dropout(self, p: float, training: bool = True) -> SparseAttention:
+    def dropout(self, p: Probability, training: bool = True) -> SparseAttention:
         """The same attention with weights zeroed at random and the others scaled up, as in GAT."""
-        return self if p == 0.0 or not training else replace(self, weight=dropout(self.weight, p))
+        return replace(self, weight=dropout(self.weight, p)) if drops(p, training) else self
 
     def scale(self, factor: Tensor) -> SparseAttention:
         """The same attention with every head's weights times a factor [heads]."""
-        return replace(self, weight=self.weight * factor.view(-1, 1, 1))
+        return replace(self, weight=scale_heads(self.weight, factor))
 
     def aggregate(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
         r""":math:`\sum_u a_{vu} x_u + b` per head: [N, F] → [heads, N, F], O(heads · N · k · F), nothing N×N.
 
         ``bias`` is [heads, F].
         """
-        heads, rows, k = self.index.shape
-        # Rows outermost: heads end up beside each other, so that concatenating them later copies nothing.
-        index, weight = (part.transpose(0, 1).reshape(rows * heads, k) for part in (self.index, self.weight))
-        return gather_sum(x, index, weight, bias).view(rows, heads, x.size(-1)).transpose(0, 1)
+        *runs, heads, rows, k = self.index.shape
+        # Rows outermost: heads end up next to each other, so that concatenating them later copies nothing.
+        index, weight = (part.transpose(-3, -2).reshape(-1, k) for part in (self.index, self.weight))
+        if runs:  # one graph next to the other
+            first = x.size(-2) * torch.arange(runs[0], device=x.device)
+            index = index + first.to(index.dtype).repeat_interleave(rows * heads).unsqueeze(1)
+        return gather_sum(x.flatten(0, -2), index, weight, bias).view(*runs, rows, heads, x.size(-1)).transpose(-3, -2)
 
     def density(self) -> float:
         """Share of the heads · N · N possible weights that are not zero."""
@@ -88,10 +96,28 @@ def attend(
         certified: also bound the error of the selection.
     """
     check_k(k)
+    if isinstance(filter, FilterStack) and not operator.stacks_heads:
+        each = [attend(operator, single, k, include_unreachable) for single in filter.each()]
+        index, weight = (torch.stack(parts) for parts in zip(*((one.index, one.weight) for one in each), strict=True))
+        return SparseAttention(index, weight, operator.num_nodes)
     if k is None:
         index, score = operator.scores(filter, include_unreachable=include_unreachable)
         index = index.expand_as(score)
     else:
         index, score = operator.top(filter, k, include_unreachable)
     certificate = operator.certify(filter, index, score) if certified else None
-    return SparseAttention(index, row_softmax(score), operator.num_nodes, certificate)
+    weight = row_softmax(score)
+    if isinstance(filter, FilterStack):
+        shape = filter.runs, -1, *weight.shape[1:]
+        index, weight = index.view(shape), weight.view(shape)
+    return SparseAttention(index, weight, operator.num_nodes, certificate)
+
+
+def filtered(operator: SpectralOperator, filter: SpectralFilter, signal: Tensor) -> Tensor:
+    """The signal [N, F] filtered by the response of one head; [R, N, F] for stacked runs, each by its own."""
+    if not isinstance(filter, FilterStack):
+        return as_graph_operator(operator).apply(filter, signal.reshape(signal.shape[-2:])).view(signal.shape)
+    if operator.stacks_heads:
+        return as_graph_operator(operator).apply(filter, signal)
+    runs = zip(filter.each(), signal.unbind(), strict=True)
+    return torch.cat([as_graph_operator(operator).apply(single, own) for single, own in runs])

@@ -43,8 +43,8 @@ class TableOperator(GraphOperator):
         exact_sums: as for :class:`~asgat.spectral.SpectralOperator`.
 
     Attributes:
-        rows: scores and selection on the table.
-        shifted: the graph's matrix X, which filters signals and computes exact rows.
+        rows: the operator of the table's rows, which scores and selects.
+        shifted: the graph's matrix X, which filters signals.
     """
 
     def __init__(
@@ -101,6 +101,10 @@ class TableOperator(GraphOperator):
 
     def top(self, filter: SpectralFilter, k: int, include_unreachable: bool = False) -> tuple[Tensor, Tensor]:
         return self.rows.top(filter, k, include_unreachable)
+
+    @property
+    def stacks_heads(self) -> bool:
+        return not self.records_fallbacks  # a fit that fails is replaced for all heads of the call
 
     def apply(self, filter: SpectralFilter, signal: Tensor) -> Tensor:
         """See :meth:`GraphOperator.apply`; by products with the graph's matrix, whatever the candidates."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from asgat.errors import AsgatError
-from asgat.training.trainer import Epoch
+from asgat.training.run_state import Epoch
 
 
 class TensorBoardLog:

@@ -15,11 +15,11 @@ def gather_sum(x: Tensor, index: Tensor, weight: Tensor, bias: Tensor | None) ->
     if out.numel() == 0:
         return out
     rows, block, grid = _tiles(*out.shape)
-    biases = 0 if bias is None else bias.size(0)
+    biases, runs = (0, 1) if bias is None else (bias.size(-2), bias.shape[:-2].numel())
     with torch.cuda.device(x.get_device()):
         _gather_kernel[grid](
             x.contiguous(), index.contiguous(), weight.contiguous(), x if bias is None else bias.contiguous(), out,
-            x.size(0), *out.shape, WIDTH=index.size(1), BIASES=biases, ROWS=rows, BLOCK=block,
+            x.size(0), *out.shape, out.size(0) // runs, WIDTH=index.size(1), BIASES=biases, ROWS=rows, BLOCK=block,
         )  # fmt: skip
     return out
 
@@ -66,28 +66,21 @@ def _tiles(rows: int, features: int) -> tuple[int, int, tuple[int, int]]:
     return at_once, block, (triton.cdiv(rows, at_once), triton.cdiv(features, block))
 
 
-@triton.jit(do_not_specialize=["size", "rows"])  # type: ignore[untyped-decorator,unused-ignore]
+@triton.jit(do_not_specialize=["size", "rows", "rows_per_run"])  # type: ignore[untyped-decorator,unused-ignore]
 def _gather_kernel(
-    x: tl.tensor,
-    index: tl.tensor,
-    weight: tl.tensor,
-    bias: tl.tensor,
-    out: tl.tensor,
-    size: tl.tensor,
-    rows: tl.tensor,
-    features: tl.tensor,
-    WIDTH: tl.constexpr,
-    BIASES: tl.constexpr,
+    x: tl.tensor, index: tl.tensor, weight: tl.tensor, bias: tl.tensor, out: tl.tensor, size: tl.tensor,
+    rows: tl.tensor, features: tl.tensor, rows_per_run: tl.tensor, WIDTH: tl.constexpr, BIASES: tl.constexpr,
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
-) -> None:
+) -> None:  # fmt: skip
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     feature = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     in_features = feature < features
     total = tl.zeros([ROWS, BLOCK], dtype=out.dtype.element_ty)
     if BIASES > 0:
-        offset = bias + (row % BIASES)[:, None] * features + feature[None, :]
-        total += tl.load(offset, mask=in_features[None, :], other=0.0)
+        own = row // rows_per_run * BIASES + row % BIASES  # rows of a run are a multiple of its biases
+        offset = bias + own[:, None] * features + feature[None, :]
+        total += tl.load(offset, mask=(row < rows)[:, None] & in_features[None, :], other=0.0)
     for j in range(WIDTH):
         source = tl.load(index + row * WIDTH + j, mask=row < rows, other=-1).to(tl.int64)
         scale = tl.load(weight + row * WIDTH + j, mask=row < rows, other=0.0)
@@ -100,17 +93,9 @@ def _gather_kernel(
 
 @triton.jit(do_not_specialize=["size", "rows"])  # type: ignore[untyped-decorator,unused-ignore]
 def _scatter_kernel(
-    grad: tl.tensor,
-    index: tl.tensor,
-    weight: tl.tensor,
-    out: tl.tensor,
-    size: tl.tensor,
-    rows: tl.tensor,
-    features: tl.tensor,
-    WIDTH: tl.constexpr,
-    ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
-) -> None:
+    grad: tl.tensor, index: tl.tensor, weight: tl.tensor, out: tl.tensor, size: tl.tensor, rows: tl.tensor,
+    features: tl.tensor, WIDTH: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+) -> None:  # fmt: skip
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     feature = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     in_features = feature < features
@@ -129,17 +114,9 @@ def _scatter_kernel(
 
 @triton.jit(do_not_specialize=["size", "rows"])  # type: ignore[untyped-decorator,unused-ignore]
 def _dot_kernel(
-    grad: tl.tensor,
-    x: tl.tensor,
-    index: tl.tensor,
-    out: tl.tensor,
-    size: tl.tensor,
-    rows: tl.tensor,
-    features: tl.tensor,
-    WIDTH: tl.constexpr,
-    ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
-) -> None:
+    grad: tl.tensor, x: tl.tensor, index: tl.tensor, out: tl.tensor, size: tl.tensor, rows: tl.tensor,
+    features: tl.tensor, WIDTH: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+) -> None:  # fmt: skip
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     for j in range(WIDTH):
         source = tl.load(index + row * WIDTH + j, mask=row < rows, other=-1).to(tl.int64)

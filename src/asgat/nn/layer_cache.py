@@ -1,0 +1,38 @@
+"""What a layer computes once and uses again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from asgat.filters import SpectralFilter
+from asgat.filters.filter_stack import FilterStack
+from asgat.nn.attention import SparseAttention
+from asgat.spectral import SpectralOperator
+
+
+class LayerCache:
+    """A copy of the layer shares its operator, which never changes. A saved layer has an empty cache.
+
+    Attributes:
+        operator: of the first graph the layer saw, for ``cached=True``.
+        attention: of a filter that training does not change, and what it was computed from.
+    """
+
+    def __init__(self, operator: SpectralOperator | None = None) -> None:
+        self.operator = operator
+        self.attention: tuple[tuple[object, ...], SparseAttention] | None = None
+        self._filters: FilterStack | None = None
+
+    def filter_of(self, filter: SpectralFilter, runs: int | None) -> SpectralFilter:
+        """The filter as operators take it: itself, or the responses of stacked runs, always as the same object."""
+        if runs is None:
+            return filter
+        if self._filters is None or self._filters.filter is not filter:
+            self._filters = FilterStack(filter, runs)
+        return self._filters if runs > 1 else self._filters.each()[0]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> LayerCache:
+        return LayerCache(self.operator)
+
+    def __reduce__(self) -> tuple[type[LayerCache], tuple[()]]:
+        return LayerCache, ()
