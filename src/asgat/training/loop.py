@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from asgat.config import TrainConfig
 from asgat.data.dataset import Split
+from asgat.errors import AsgatError
 from asgat.training.checkpoint import Checkpointer
 from asgat.training.minibatch import MinibatchProgram
 from asgat.training.objective import evaluate
@@ -28,6 +29,7 @@ from asgat.training.run_state import (
     member_seed,
 )
 
+OWN_SETTINGS = ("lr", "weight_decay", "dropout")  # in which stacked runs may differ
 Progress = Callable[[Job, Epoch], None]
 MakeProgram = Callable[[Task, Sequence[Run], Sequence[State | None]], Program]
 
@@ -153,7 +155,10 @@ def train_runs(
         yield from ((i, run) for i, run in enumerate(runs) if run.finished)
         waiting = [i for i, run in enumerate(runs) if not run.finished]
         config = runs[0].job.config
-        room = 1 if make_program or not task.stacks(config) else at_once or len(runs)
+        room = 1
+        if not make_program and task.stacks(config):
+            _check_settings([run.job.config for run in runs])
+            room = at_once or len(runs)
         if make_program is None:
             make_program = MinibatchProgram if getattr(config, "batch_size", None) is not None else Program
         while waiting:
@@ -181,6 +186,16 @@ def train_runs(
                     yield i, runs[i]
             if checkpointer and checkpointer.asked and waiting:
                 _save(checkpointer, runs, snapshots)
+
+
+def _check_settings(configs: Sequence[TrainConfig]) -> None:
+    first, *others = (config.to_dict() for config in configs)
+    differing = [key for key in first if key not in OWN_SETTINGS and any(own[key] != first[key] for own in others)]
+    if differing:
+        raise AsgatError(
+            "Runs that are stacked may differ in lr, weight_decay and dropout only, but these differ in "
+            f"{', '.join(differing)}; train them one after the other."
+        )
 
 
 def _advance(
