@@ -15,7 +15,7 @@ from asgat.errors import AsgatError
 from asgat.training.checkpoint import Checkpointer
 from asgat.training.minibatch import MinibatchProgram
 from asgat.training.objective import evaluate
-from asgat.training.program import Program, Task, epochs_of
+from asgat.training.program import Program, Task, epochs_of, other_model, shapes
 from asgat.training.run_state import (
     DivergedError,
     Epoch,
@@ -136,7 +136,6 @@ def train_runs(
     progress: Progress | None = None,
     checkpointer: Checkpointer | None = None,
     make_program: MakeProgram | None = None,
-    saved: bytes | None = None,
 ) -> Iterator[tuple[int, Run]]:
     """Trains runs to their end, and yields each with its position when it is finished.
 
@@ -146,12 +145,12 @@ def train_runs(
         task, at_once, progress, checkpointer: as for :func:`train_jobs`.
         runs: the runs; they are changed.
         make_program: how to train; by default chosen by the settings.
-        saved: a checkpoint's content, if it was read elsewhere.
     """
     snapshots: dict[int, State] = {}
     with checkpointer or nullcontext():
         if checkpointer:
-            snapshots = checkpointer.restore(checkpointer.load() if saved is None else saved, runs)
+            snapshots = checkpointer.restore(checkpointer.load(), runs)
+            _check_best_states(task, runs)
         yield from ((i, run) for i, run in enumerate(runs) if run.finished)
         waiting = [i for i, run in enumerate(runs) if not run.finished]
         config = runs[0].job.config
@@ -186,6 +185,15 @@ def train_runs(
                     yield i, runs[i]
             if checkpointer and checkpointer.asked and waiting:
                 _save(checkpointer, runs, snapshots)
+
+
+def _check_best_states(task: Task, runs: Sequence[Run]) -> None:
+    """Refuses the weights of earlier attempts, or of finished runs, if they are those of another model."""
+    resumed = [run for run in runs if run.best is not None or run.best_state]
+    if resumed:
+        own = shapes(task.example(resumed[0].job.config).state_dict())
+        if not all(shapes(run.best_state) == (own if run.best is not None else {}) for run in resumed):
+            raise other_model()
 
 
 def _check_settings(configs: Sequence[TrainConfig]) -> None:
