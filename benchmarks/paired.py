@@ -1,4 +1,4 @@
-"""Does the candidate table cost accuracy? Ten splits and three seeds with the table and with all pairs, paired.
+"""Does the candidate table cost accuracy? A paired comparison with all pairs over ten splits and three seeds.
 
 python benchmarks/paired.py --dataset texas --json paired-texas.json
 """

@@ -17,14 +17,13 @@ FOUND = "found"
 
 
 def read_recipe(dataset: str) -> dict[str, Any]:
-    """The recipe of a data set, every key of it checked; empty where none is kept.
+    """The recipe of a data set with every key checked; empty if there is none.
 
-    A recipe names the ``model`` that is trained by default, holds settings ``all`` models share, and a table of
-    settings per model. ``found`` inside a model's table tells the command, the seed and the validation score that
-    chose it.
+    A recipe names the ``model`` that is trained by default, the settings ``all`` models share, and a table of settings
+    per model. ``found`` in a model's table says how they were chosen: command or search, seed and validation score.
     """
-    kept = {file.name: file for file in (files("asgat") / "recipes").iterdir()}
-    file = kept.get(f"{dataset}.toml")  # looked up, never joined: a name is no way to a file elsewhere
+    recipes = {file.name: file for file in (files("asgat") / "recipes").iterdir()}
+    file = recipes.get(f"{dataset}.toml")  # looked up, never joined: a name must not lead to a file elsewhere
     if file is None:
         return {}
     recipe = tomllib.loads(file.read_text(encoding="utf-8"))
@@ -33,7 +32,7 @@ def read_recipe(dataset: str) -> dict[str, Any]:
 
 
 def check_recipe(recipe: dict[str, Any], name: str) -> None:
-    """Raises an error that names the first thing wrong in a recipe."""
+    """Raises an error that names the first fault of a recipe."""
     for key, value in recipe.items():
         if key == "model":
             if not isinstance(value, str) or value not in MODELS:
@@ -50,7 +49,7 @@ def check_recipe(recipe: dict[str, Any], name: str) -> None:
 
 
 def read_recipe_file(path: Path) -> dict[str, Any]:
-    """A recipe from a file of one's own, every key of it checked."""
+    """A recipe from a user's file, with every key checked."""
     recipe = read_toml(path)
     check_recipe(recipe, str(path))
     return recipe
@@ -64,7 +63,7 @@ def default_model(dataset: str, file: Path | None = None) -> str:
 def load_config(
     dataset: str, model: str, changes: dict[str, Any] | None = None, file: Path | None = None
 ) -> TrainConfig:
-    """A model's settings for a data set: its defaults, the recipe's, or a recipe file's, then the given changes."""
+    """A model's settings for a data set: its defaults, then those of the recipe (or recipe file), then the changes."""
     return _config(read_recipe_file(file) if file else read_recipe(dataset), model, changes or {})
 
 

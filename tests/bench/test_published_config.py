@@ -2,7 +2,7 @@ import pytest
 
 from asgat.bench.published_config import TABLE, published_config
 from asgat.errors import AsgatError
-from asgat.tuning.published_settings import CHEBYSHEV
+from asgat.tuning.known_settings import CHEBYSHEV
 
 
 @pytest.mark.parametrize("name", CHEBYSHEV)

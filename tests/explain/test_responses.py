@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.strategies import ZOO
 
-from asgat.explain.responses import applied_response, filter_response, response_shape
+from asgat.explain.responses import applied_response, correlation, filter_response, response_shape
 from asgat.filters import HeatFilter, MLPFilter
 from asgat.spectral import ChebyshevOperator, ExactOperator
 
@@ -53,6 +53,13 @@ def test_response_shape_weights_frequencies_by_the_density():
     assert response_shape(tent, FREQUENCY, FLAT) == "middle"
     assert response_shape(tent, FREQUENCY, (FREQUENCY < 1.0).astype(float)) == "high-pass"
     assert response_shape(tent, FREQUENCY, (FREQUENCY > 1.0).astype(float)) == "low-pass"
+
+
+def test_correlation():
+    assert correlation(np.exp(-FREQUENCY), FREQUENCY, FLAT) < -0.95
+    assert correlation(FREQUENCY, FREQUENCY, FLAT) == pytest.approx(1.0)
+    assert correlation(FLAT, FREQUENCY, FLAT) == 0.0
+    assert correlation((FREQUENCY - 1) ** 2, FREQUENCY, FLAT) == pytest.approx(0.0, abs=1e-9)
 
 
 def test_filter_response_is_the_formula():

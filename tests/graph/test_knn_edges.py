@@ -62,7 +62,7 @@ def test_every_node_is_joined_to_those_most_like_it_and_to_no_others(name, data)
         wanted = min(number, np.count_nonzero(table[v] > 1e-6))
         assert np.count_nonzero(linked[v] & (table[v] >= least[v] - 1e-6)) >= wanted
         sure = table[v] > np.maximum(least[v] + 1e-6, 1e-6)
-        assert np.all(linked[v][sure]), "whoever is above the last of the chosen is chosen"
+        assert np.all(linked[v][sure]), "every node above the last selected one is selected"
 
 
 @pytest.mark.parametrize("x", [np.zeros((3, 2), "f"), np.zeros((3, 0), "f"), np.eye(3, dtype="f")])
@@ -82,13 +82,13 @@ def test_more_nodes_than_can_be_compared_are_refused(monkeypatch):
 
 
 def test_a_search_does_not_mistake_one_graph_for_another():
-    judge = Evaluation(tiny_dataset(), "asgat-plus", [0], 0)
+    evaluation = Evaluation(tiny_dataset(), "asgat-plus", [0], 0)
     configs = [make_config("asgat-plus", adjacency=True, similar=number) for number in (0, 2)]
     configs.append(configs[1].replace(similar_weight=0.9))
-    dense = [judge.inputs(config)[0].to_dense() for config in configs]
+    dense = [evaluation.inputs(config)[0].to_dense() for config in configs]
     assert not torch.equal(dense[0], dense[1])
     assert not torch.equal(dense[1], dense[2])
-    assert len({id(judge.inputs(config)[1]) for config in configs}) == 3
+    assert len({id(evaluation.inputs(config)[1]) for config in configs}) == 3
 
 
 def test_a_node_of_another_graph_attends_to_those_like_it_without_a_link():

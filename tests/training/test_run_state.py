@@ -147,7 +147,9 @@ def test_a_run_that_learns_nothing_restarts_as_often_as_allowed(allowed):
     assert outcome.state["w"] == 1.0, "the first of equal attempts counts"
 
 
-@pytest.mark.parametrize(("baseline", "score", "restarts"), [(0.6, 0.61, 0), (0.6, 0.6, 2), (0.6, 0.5, 2), (1.0, 1.0, 0)])
+@pytest.mark.parametrize(
+    ("baseline", "score", "restarts"), [(0.6, 0.61, 0), (0.6, 0.6, 2), (0.6, 0.5, 2), (1.0, 1.0, 0)]
+)
 def test_better_than_the_baseline_or_perfect_is_enough(baseline, score, restarts):
     run = make_run(baseline, epochs=1, max_restarts=2)
     assert follow(run, [(1.0, 1.0, score)] * 9).outcome().restarts == restarts
@@ -164,7 +166,9 @@ def test_the_attempt_with_the_best_validation_score_counts_whatever_its_test_sco
 
 
 def test_a_run_recovers_from_divergence():
-    run = follow(make_run(epochs=2, max_restarts=3), [(1.0, 1.0, 0.5), (NAN, 1.0, 0.5), (1.0, 1.0, 0.9), (1.0, 1.0, 0.9)])
+    run = follow(
+        make_run(epochs=2, max_restarts=3), [(1.0, 1.0, 0.5), (NAN, 1.0, 0.5), (1.0, 1.0, 0.9), (1.0, 1.0, 0.9)]
+    )
     outcome = run.outcome()
     assert (outcome.restarts, outcome.epochs, outcome.val_score) == (1, 3, 0.9)
     assert [e.attempt for e in outcome.history] == [0, 1, 1]

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from asgat.training.trainer import RunResult, evaluate, train
 from safetensors import safe_open
 from tests.training.tiny import quick, tiny_dataset
 
@@ -17,7 +18,6 @@ from asgat.nn.registry import make_config, model_spec
 from asgat.training import runner
 from asgat.training.run_directory import RunDirectory, load_model
 from asgat.training.runner import make_inputs, run, summarise
-from asgat.training.trainer import RunResult, evaluate, train
 
 RESULT_KEYS = set(
     [

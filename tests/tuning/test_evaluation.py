@@ -7,7 +7,8 @@ from tests.training.tiny import tiny_dataset
 
 from asgat.errors import AsgatError
 from asgat.nn.registry import make_config
-from asgat.training.runner import prepare_graph, run
+from asgat.training.inputs import prepare_graph
+from asgat.training.runner import run
 from asgat.tuning import evaluation as module
 from asgat.tuning.evaluation import Evaluation
 

@@ -18,8 +18,16 @@ class Trial:
         self.user_attrs[key] = value
 
 
+def made(fails=False):
+    return Trial(fails)
+
+
+def frozen(start, attributes):
+    return SimpleNamespace(datetime_start=start, user_attrs=attributes)
+
+
 def test_stamps_are_renewed_until_the_body_ends_also_if_one_trial_fails():
-    broken, sound = Trial(fails=True), Trial()
+    broken, sound = made(fails=True), made()
     with Heartbeat([broken, sound], 0.01):
         deadline = time.monotonic() + 30
         while min(broken.count, sound.count) < 3 and time.monotonic() < deadline:
@@ -31,10 +39,10 @@ def test_stamps_are_renewed_until_the_body_ends_also_if_one_trial_fails():
 
 
 def test_the_last_stamp_is_the_later_of_start_and_stamp():
-    trial = Trial()
+    trial = made()
     before = time.time()
     stamp(trial)
     late = datetime.now() + timedelta(hours=1)
-    assert last_stamp(SimpleNamespace(datetime_start=None, user_attrs=trial.user_attrs)) >= before
-    assert last_stamp(SimpleNamespace(datetime_start=late, user_attrs=trial.user_attrs)) == late.timestamp()
-    assert last_stamp(SimpleNamespace(datetime_start=None, user_attrs={})) == 0.0
+    assert last_stamp(frozen(None, trial.user_attrs)) >= before
+    assert last_stamp(frozen(late, trial.user_attrs)) == late.timestamp()
+    assert last_stamp(frozen(None, {})) == 0.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,11 @@ from asgat.config import ASGATConfig
 from asgat.data import Dataset, load_dataset
 from asgat.nn.asgat import ASGAT
 from asgat.nn.attention import attend
-from asgat.nn.registry import model_spec
 from asgat.spectral.certificate import certify_rows
 from asgat.tables import TableOperator
 from asgat.tables.exact_builder import exact_rows
-from asgat.training.runner import make_inputs
-from asgat.training.trainer import train
+from asgat.training.loop import train
+from asgat.training.runner import make_task
 
 _ROWS = 256
 
@@ -49,10 +47,9 @@ def bench_certificate(
 
 def train_filters(data: Dataset, config: ASGATConfig, device: torch.device) -> tuple[ASGAT, TableOperator]:
     """A model of asgat-cheb trained on the first split with seed 0, and its operator."""
-    x, operator = make_inputs(data, "asgat-cheb", config, device)
-    build = partial(model_spec("asgat-cheb").build, config, data.num_features, data.num_classes)
-    outcome = train(build, (x, operator), torch.from_numpy(data.y).to(device), data.splits[0], config, 0)
-    model = build().to(device)
+    task = make_task(data, "asgat-cheb", config, device)
+    outcome = train(task.build, task.inputs, task.y, data.splits[0], config)
+    model, operator = task.example(config).to(device), task.inputs[1]
     model.load_state_dict(outcome.state)
     assert isinstance(model, ASGAT)
     assert isinstance(operator, TableOperator)

@@ -18,8 +18,9 @@ from asgat.config import ASGATConfig
 from asgat.data import Dataset, load_dataset
 from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.registry import model_spec
-from asgat.training.runner import make_inputs, normalise_rows
-from asgat.training.step import CapturedEpochs, EagerEpochs, Step
+from asgat.training.inputs import make_inputs, normalise_rows
+from asgat.training.program import CapturedEpochs, EagerEpochs, Program, Task
+from asgat.training.run_state import Job, Run
 
 DENSE_LIMIT = 6000  # the dense form is timed up to this many nodes
 
@@ -53,16 +54,19 @@ class GAT(nn.Module):
         return out
 
 
-class PlainStep(Step):
-    """A step with ``torch.optim.Adam`` in its usual form; ours is fused into one pass."""
+class PlainProgram(Program):
+    """A program with ``torch.optim.Adam`` in its usual form; ours is fused into one pass."""
 
-    def __init__(self, model: nn.Module, *arguments: Any) -> None:
-        super().__init__(model, *arguments)
-        options = self.optimiser.defaults
-        self.plain = torch.optim.Adam(model.parameters(), options["lr"], weight_decay=options["weight_decay"])
-
-    def _update(self) -> None:
+    def step(self, seeds: Tensor | None) -> list[Tensor]:
+        if not hasattr(self, "plain"):
+            config = self.runs[0].job.config
+            self.plain = torch.optim.Adam(self.parameters, config.lr, weight_decay=config.weight_decay)
+        self.set_training(True)
+        self.plain.zero_grad()
+        loss = self.objectives[0].loss(self.forward()[0])
+        loss.backward()  # type: ignore[no-untyped-call]
         self.plain.step()
+        return [loss.detach().double()]
 
 
 def bench_epoch(
@@ -97,7 +101,7 @@ def _row(
     contenders: dict[str, Callable[[], float]] = {
         "asgat_ms": timer(asgat, inputs, data, config, device, True),
         "gat_ms": timer(
-            lambda: GAT(in_channels, config, classes), (dense_x, edges), data, config, device, False, PlainStep
+            lambda: GAT(in_channels, config, classes), (dense_x, edges), data, config, device, False, PlainProgram
         ),
         "gat_tuned_ms": timer(
             lambda: GAT(in_channels, config, classes, sparse=True), (sparse_x, looped), data, config, device, True
@@ -136,14 +140,13 @@ def timer(
     config: ASGATConfig,
     device: torch.device,
     captured: bool,
-    make_step: type[Step] = Step,
+    kind: type[Program] = Program,
 ) -> Callable[[], float]:
     """A function that runs a few epochs and returns the milliseconds of one."""
-    torch.manual_seed(0)
-    labels = torch.from_numpy(data.y).to(device)
-    step = make_step(build().to(device), inputs, labels, data.splits[0], config, "micro_f1")
+    task = Task(lambda _: build(), inputs, torch.from_numpy(data.y).to(device))
+    program = kind(task, [Run(Job(data.splits[0], 0, config), 0.0)], [None])
     on_cuda = device.type == "cuda"
-    epochs = CapturedEpochs(step, 0) if captured and on_cuda else EagerEpochs(step)
+    epochs = CapturedEpochs(program) if captured and on_cuda else EagerEpochs(program)
     for _ in range(2 if on_cuda else 1):
         epochs.run(16)  # compiles and warms up
 

@@ -7,7 +7,7 @@ from typing import Any
 from asgat.config import ASGATConfig
 from asgat.errors import AsgatError, suggest
 from asgat.nn.registry import make_config
-from asgat.tuning.published_settings import CHEBYSHEV
+from asgat.tuning.known_settings import CHEBYSHEV
 
 TABLE: dict[str, Any] = {"form": "table", "candidates": 32, "cap": 256}
 

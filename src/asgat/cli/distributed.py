@@ -37,17 +37,13 @@ def begin_rank() -> LostRankExit:
 def train_in_parts(
     lost_rank: LostRankExit, data: Any, model: str, config: Any, job: Any, out: Path, json: Path | None
 ) -> None:
-    """Joins the other ranks and trains with them; rank 0 prints and writes.
-
-    Args:
-        lost_rank: exits with a message if another rank is lost.
-        data: a data set in memory, or a graph on disk.
-        job: the :class:`~asgat.cli.train.Job` with runs, seed and device.
-    """
+    """Joins the other ranks and trains with them on a data set or a graph on disk; rank 0 prints and writes."""
     from asgat.data.dataset import Dataset
     from asgat.distributed.process_group import Group, ReportedByRankZeroError
     from asgat.distributed.shard import InMemory, check_distributed
     from asgat.distributed.trainer import run_distributed
+    from asgat.training.memory import keep_freed_memory
+    from asgat.training.runner import Callbacks
 
     source = InMemory(data, config) if isinstance(data, Dataset) else data
     check_distributed(model, config, source)
@@ -57,9 +53,8 @@ def train_in_parts(
         say(f"{model} on {source.name}: {source.num_nodes:,} nodes, {source.num_entries:,} entries, {group.size} ranks")
     try:
         with group.watched(), RunProgress(len(job.runs), config.epochs) as progress:
-            result = run_distributed(
-                source, model, config, group, job.runs, job.seed, out, job.fresh, progress, progress.building, say
-            )
+            callbacks = Callbacks(progress, progress.building, keep_freed_memory)
+            result = run_distributed(source, model, config, group, job.runs, job.seed, out, job.fresh, callbacks, say)
     except AsgatError as error:
         if not group.first and not isinstance(error, ReportedByRankZeroError):
             print(printable(f"error: rank {group.rank}: {error}"), file=sys.stderr, flush=True)

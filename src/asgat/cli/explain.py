@@ -54,9 +54,7 @@ def explain(
     if trained.members > 1:
         say(f"The model is an ensemble of {trained.members} networks; this is the attention of the first.", wrap=True)
     if trained.similar:
-        say(
-            f"Each node is also joined to the {trained.similar} nodes with the most similar features; hops count these."
-        )
+        say(f"Hops include edges to the {trained.similar} nodes with the most similar features.", wrap=True)
     where = {"run": str(run), "model": trained.name, "dataset": trained.dataset.name}
     write_json(json, {**where, "node": about, "bands": bands, "rows": rows})
 

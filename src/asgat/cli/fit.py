@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,9 +31,7 @@ def fit(
     source: Annotated[str | None, typer.Option(metavar="COLUMN", help="Source of an edge; found by name.")] = None,
     target: Annotated[str | None, typer.Option(metavar="COLUMN", help="Target of an edge; found by name.")] = None,
     weight: Annotated[str | None, typer.Option(metavar="COLUMN", help="Weight of an edge. Default: 1.")] = None,
-    split: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="train, val or test. Default: a random split.")
-    ] = None,
+    split: Annotated[str | None, typer.Option(metavar="COLUMN", help="train, val or test. Default: random.")] = None,
     ignore: Ignore = None,
     model: options.Model = "asgat-plus",
     set_: options.Settings = None,
@@ -48,7 +45,7 @@ def fit(
 ) -> None:
     """Check your graph, train a model on it, and save the model in a run directory."""
     from asgat.estimator.classifier import ASGATClassifier
-    from asgat.estimator.encoded_graph import prepare
+    from asgat.estimator.encoded_graph import encode_user_graph
     from asgat.estimator.health import examine
     from asgat.nn.registry import model_spec
     from asgat.tabular.assembly import read_graph
@@ -56,7 +53,7 @@ def fit(
     settings = options.parse_settings(set_ or [], model_spec(model).config)
     options.check_device(device, deterministic)
     graph = read_graph(edges, nodes, label, id, source, target, weight, split, ignore or [])
-    encoded = prepare(graph, seed=seed)
+    encoded = encode_user_graph(graph, seed=seed)
     health = examine(graph, encoded.dataset, encoded.encoding.class_names, encoded.notes)
     print_health(health)
     out = out or Path("runs") / f"{graph.name}-{model}-seed{seed}"
@@ -103,19 +100,21 @@ def predict(
 
 def _train(classifier: Any, encoded: Any, health: Health, out: Path, fresh: bool, tensorboard: Path | None) -> None:
     from asgat.files.lock import locked
+    from asgat.training.memory import keep_freed_memory
     from asgat.training.run_directory import RunDirectory
+    from asgat.training.runner import Callbacks
     from asgat.training.tensorboard import TensorBoardLog
 
     config = classifier.make_config(health)
     values = config.to_dict()
     keys = [key for key in ("k", "order", "heads", "hidden", "epochs", "patience", "seed") if key in values]
     with locked(out):
-        RunDirectory(out).begin(classifier.describe(encoded.dataset.name, config), fresh)  # refuses before training
+        RunDirectory(out).begin(classifier.describe(encoded.dataset, config), fresh)  # refuses before training
         console.print(f"Training [bold]{classifier.model}[/] with {', '.join(f'{key} {values[key]}' for key in keys)}")
         try:
             with RunProgress(1, config.epochs) as progress, TensorBoardLog(tensorboard) as log:
-                watch = partial(log.beside(progress), 0)
-                classifier.fit_encoded(encoded, health, watch, progress.building, out)
+                callbacks = Callbacks(log.beside(progress), progress.building, keep_freed_memory)
+                classifier.fit_encoded(encoded, health, callbacks, out)
         except KeyboardInterrupt:
             raise interrupted("No model was written") from None
         classifier.save_pretrained(out)

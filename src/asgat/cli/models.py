@@ -32,8 +32,8 @@ def models(
         write_json(json, {"rows": rows})
         return
     described = {**describe_model(name), "rows": describe_settings(name)}
-    headings = ("setting", "default", "meaning")
-    table = make_table(f"Settings of {name}", headings, left=headings)
+    columns = ("setting", "default", "meaning")
+    table = make_table(f"Settings of {name}", columns, left=columns)
     for group in GROUPS:
         if rows := [row for row in described["rows"] if row["group"] == group]:
             table.add_row(f"[bold]{group}[/]")

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
 from asgat.cli import options
 from asgat.cli.output import check_writable, console, errors, interrupted, say
@@ -49,38 +48,28 @@ def reproduce(
     check_writable(out / "NAME.json")
     from asgat.data import get_info
     from asgat.experiments import paper
-    from asgat.experiments.experiment import perform
+    from asgat.experiments.experiment import run_experiment
     from asgat.experiments.index import EXPERIMENTS
     from asgat.experiments.reproduction import NoResultError, Reproduction
     from asgat.nn.registry import model_spec
 
-    chosen_data = None if datasets is None else tuple(options.parse_names("--datasets", datasets))
-    chosen_models = None if models is None else tuple(options.parse_names("--models", models))
+    only_data = None if datasets is None else tuple(options.parse_names("--datasets", datasets))
+    only_models = None if models is None else tuple(options.parse_names("--models", models))
     numbers = tuple(options.parse_numbers("--seeds", seeds))
-    for one in chosen_data or ():
+    for one in only_data or ():
         if get_info(one).metric != "micro_f1":
             raise AsgatError(f"{one} is scored by ROC-AUC, the paper's tables by micro-F1; leave it out.")
-    for one in chosen_models or ():
+    for one in only_models or ():
         model_spec(one)
     with errors.status("") as status:
-        study = Reproduction(
-            out,
-            place,
-            numbers,
-            quick,
-            data_dir,
-            chosen_data,
-            chosen_models,
-            fresh,
-            lambda text: status.update(escape(text)),
-        )
+        reproduction = Reproduction(out, place, numbers, quick, data_dir, only_data, only_models, fresh, status.update)
         try:
             if name == ALL:
-                study.pick(paper.DATASETS, paper.DATASETS)  # raises if none of them is available
+                reproduction.select_datasets(paper.DATASETS, paper.DATASETS)  # raises if none of them is available
             for one in NAMES if name == ALL else [name]:
                 status.update(one)
                 try:
-                    tables, files = perform(EXPERIMENTS[one], study)
+                    tables, files = run_experiment(EXPERIMENTS[one], reproduction)
                 except NoResultError as error:
                     if name != ALL:
                         raise
@@ -88,7 +77,7 @@ def reproduce(
                     continue
                 for table in tables:
                     console.print(table)
-                for what, why in (*study.skipped.items(), *study.failed.items()):
+                for what, why in (*reproduction.skipped.items(), *reproduction.failed.items()):
                     say(f"skipped: {what}: {why}")
                 for file in files:
                     say(f"{one}: {file}")

@@ -16,14 +16,10 @@ SCORES = {"micro_f1": "micro-F1", "macro_f1": "macro-F1", "roc_auc": "ROC-AUC"}
 def make_table(
     title: str, headings: Sequence[str], left: Collection[str], no_wrap: Collection[str] = (), compact: bool = False
 ) -> Table:
-    """An empty table.
+    """An empty table; columns are right-aligned, for numbers, except those of ``left``.
 
-    Args:
-        title: rich markup, like the cells; names from files must be escaped.
-        headings: one per column.
-        left: the left-aligned columns; the others, for numbers, are right-aligned.
-        no_wrap: the columns that are never folded.
-        compact: one space between columns, so that eight of them fit into 80 characters.
+    Title and cells are rich markup: names from files must be escaped. ``compact`` leaves one space between columns, so
+    that eight of them fit into 80 characters.
     """
     table = Table(title=title, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0) if compact else (0, 1))
     for heading in headings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,9 +20,7 @@ from asgat.errors import AsgatError
 
 
 def train(
-    dataset: Annotated[
-        str, typer.Argument(help="A name from `asgat datasets`, or a folder of `asgat convert`.")
-    ] = "csbm",
+    dataset: Annotated[str, typer.Argument(help="A name from `asgat datasets`, or a converted folder.")] = "csbm",
     model: Annotated[str | None, typer.Option(help="A name from `asgat models`. Default: the recipe's.")] = None,
     splits: options.Runs = "0-9",
     seed: options.Seed = 0,
@@ -51,9 +50,9 @@ def train(
         dataset = stored.name
     else:
         get_info(dataset)  # reports a misspelt name first
-    job = Job(splits, seed, set_, device, fresh, deterministic, recipe=recipe)
+    job = Job(splits, seed, set_, device, deterministic, fresh)
     name = model or default_model(dataset, recipe)
-    config = job.config(dataset, name)
+    config = job.config(dataset, name, recipe)
     out = out or Path("runs") / job.folder(dataset, name)
     if lost_rank is not None:
         whole = stored or load_dataset(dataset, protocol, data_dir)
@@ -90,8 +89,8 @@ def compare(
 
     get_info(dataset)
     names = options.parse_names("--models", models)
-    job = Job(splits, seed, set_, device, fresh, deterministic, models=names)
-    configs = {name: job.config(dataset, name) for name in names}
+    job = Job(splits, seed, set_, device, deterministic, fresh)
+    configs = {name: job.config(dataset, name, models=names) for name in names}
     data = load_dataset(dataset, protocol, data_dir)
     folders = {name: out / job.folder(dataset, name) for name in names}
     rows = []
@@ -110,45 +109,40 @@ class Job:
     """The options that `train` and `compare` share, checked before anything is read or written."""
 
     def __init__(
-        self,
-        splits: str,
-        seed: int,
-        settings: list[str] | None,
-        device: str,
-        fresh: bool,
-        deterministic: bool = False,
-        models: list[str] | None = None,
-        recipe: Path | None = None,
+        self, splits: str, seed: int, settings: list[str] | None, device: str, deterministic: bool, fresh: bool
     ) -> None:
         self.device = options.check_device(device, deterministic)
         self.runs, self.suffix = options.parse_runs(splits)
         self.seed, self.settings, self.fresh = seed, settings or [], fresh
-        self.models, self.recipe = models or [], recipe
 
     def folder(self, dataset: str, model: str) -> str:
         """The name of the run directory; other runs have another one."""
         return f"{dataset}-{model}-seed{self.seed}{self.suffix}"
 
-    def config(self, dataset: str, model: str) -> Any:
+    def config(self, dataset: str, model: str, recipe: Path | None = None, models: Sequence[str] = ()) -> Any:
+        """The settings of a model; of those given, the ones that only other ``models`` have are left out."""
         from asgat.nn.registry import model_spec
         from asgat.recipe import load_config
 
         config = model_spec(model).config
-        foreign = {key for name in self.models for key in set(model_spec(name).config.keys()) - set(config.keys())}
+        foreign = {key for name in models for key in set(model_spec(name).config.keys()) - set(config.keys())}
         own = [pair for pair in self.settings if pair.partition("=")[0].strip() not in foreign]
-        return load_config(dataset, model, options.parse_settings(own, config), self.recipe)
+        return load_config(dataset, model, options.parse_settings(own, config), recipe)
 
     def run(self, data: Any, model: str, config: Any, out: Path, tensorboard: Path | None = None) -> dict[str, Any]:
         """Trains a model and returns its result; all training of `train` and `compare` goes through this."""
-        from asgat.training.runner import run
+        from asgat.training.memory import keep_freed_memory
+        from asgat.training.runner import Callbacks, run
         from asgat.training.tensorboard import TensorBoardLog
 
         where = f"[bold]{escape(data.name)}[/] ({data.protocol} splits), {escape(str(data.graph))}"
         console.print(f"[bold]{model}[/] on {where}")
         try:
             with RunProgress(len(self.runs), config.epochs) as progress, TensorBoardLog(tensorboard) as log:
-                watch, building = log.beside(progress), progress.building
-                return run(data, model, config, self.runs, self.seed, self.device, out, self.fresh, watch, building)
+                callbacks = Callbacks(
+                    log.beside(progress), progress.building, keep_freed_memory, counted=progress.finished
+                )
+                return run(data, model, config, self.runs, self.seed, self.device, out, self.fresh, callbacks)
         except KeyboardInterrupt:  # Typer would exit without a message
             raise interrupted("Finished runs are saved") from None
 
@@ -158,6 +152,7 @@ def report_files(out: Path, data: Any) -> None:
     from asgat.nn import ASGAT
     from asgat.report import filter_figure
     from asgat.training import load_model
+    from asgat.training.inputs import graph_for
 
     model, name, config = load_model(out)
     if isinstance(model, ASGAT):

@@ -100,11 +100,11 @@ def tune(
     nodes = "held-out training nodes" if folds else "validation nodes"
     nodes += (" and validation nodes" if both else "") + (", mean of score and macro-F1" if macro else "")
     title = f"{model} on {dataset}: {len(rows)} trials, best {100 * best['value']:.2f} % on {nodes}"
-    figure = search_figure(rows, search.space, out / "search.png", title)
+    figure = study_figure(rows, search.space, out / "search.png", title)
     console.print(best_table(rows, list(search.space), nodes))
     for label, path in (("recipe", out / "recipe.toml"), ("log", log), ("figure", figure)):
         say(f"{label + ':':8} {path}")
-    result = {**facts, "metric": data.metric, "held": search.held, "best": best, "found": found, "rows": rows}
+    result = {**facts, "metric": data.metric, "held": search.fixed, "best": best, "found": found, "rows": rows}
     write_json(json, result)
 
 

@@ -48,14 +48,9 @@ class AttentionRows:
 def attention_rows(
     model: ASGAT, operator: SpectralOperator, graph: Graph, nodes: Ints, limit: int | None = None
 ) -> list[AttentionRows]:
-    """What the given nodes attend to, layer by layer.
+    """What the given nodes attend to, layer by layer; with a limit, only the best of each row.
 
-    Args:
-        model: a trained model.
-        operator: the operator it was trained with.
-        graph: the graph that operator was built from.
-        nodes: which nodes.
-        limit: attended nodes kept per row, the best first; all by default.
+    The operator must be the one the model was trained with, and the graph the one the operator was built from.
     """
     frequencies = Bands(graph)
     layers = []
@@ -66,14 +61,18 @@ def attention_rows(
         index, score, weight = (part[:, at].cpu() for part in (index, score, weight))
         order = score.argsort(dim=-1, descending=True, stable=True)[..., :limit]
         found, scores, weights = (part.gather(-1, order).numpy() for part in (index, score, weight))
-        hops = np.empty(found.shape, dtype=np.int32)
-        for rows in row_blocks(len(nodes), graph.num_nodes):
-            distance = hop_distances(graph, nodes[rows])
-            for head in range(len(found)):
-                hops[head, rows] = np.take_along_axis(distance, found[head, rows], axis=1)
+        hops = pair_hops(graph, nodes, found)
         bands = frequencies.contributions(operator, conv.filter, nodes, found)
         layers.append(AttentionRows(nodes, found, weights.astype(float), scores.astype(float), hops, bands))
     return layers
+
+
+def pair_hops(graph: Graph, nodes: Ints, index: Ints) -> npt.NDArray[np.int32]:
+    """Edges on the shortest path between nodes [B] and index [heads, B, k]; -1 where there is no path."""
+    hops = np.empty(index.shape, dtype=np.int32)
+    for rows in row_blocks(len(nodes), graph.num_nodes):
+        hops[:, rows] = np.take_along_axis(hop_distances(graph, nodes[rows])[None], index[:, rows], axis=2)
+    return hops
 
 
 def select_nodes(operator: SpectralOperator, conv: ASGATConv) -> tuple[torch.Tensor, torch.Tensor]:

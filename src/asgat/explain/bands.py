@@ -34,10 +34,6 @@ class Bands:
     replaced by :math:`p(\lambda) s_b(\lambda)`, where the :math:`s_b` are smooth steps, polynomials that sum to 1:
     O(degree · E) per node, edges blurred over about 4 / degree, and the contributions still sum to the score (to about
     1e-3 of it if p is not a polynomial).
-
-    Args:
-        graph: the graph.
-        exact_nodes: the largest graph whose eigenvectors are computed.
     """
 
     def __init__(self, graph: Graph, exact_nodes: int = EXACT_NODES) -> None:

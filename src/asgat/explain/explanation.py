@@ -14,12 +14,7 @@ from asgat.nn import ASGAT
 
 
 def explain(run: TrainedRun, node: int) -> list[dict[str, Any]]:
-    """A row per layer, head and attended node: what ``asgat explain`` shows of one node.
-
-    Args:
-        run: a run of a model with spectral attention.
-        node: the node's number.
-    """
+    """A row per layer, head and attended node: what ``asgat explain`` shows of the node with this number."""
     check_attends(run)
     layers = attention_rows(cast(ASGAT, run.model), run.inputs[1], run.attended_graph, np.array([node]))
     rows = []

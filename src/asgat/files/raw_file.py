@@ -19,7 +19,7 @@ class RawFile:
 
     def failure(self, reason: str) -> AsgatError:
         """The error for content that is not what the reader expects."""
-        return AsgatError(f"{self.path} is damaged: {brief(reason)}. Delete it and run again to download it again.")
+        return AsgatError(f"{self.path} is damaged: {brief(reason)}. Delete it and run again.")
 
     @contextmanager
     def guard(self) -> Iterator[None]:

@@ -8,7 +8,7 @@ from asgat.errors import AsgatError, brief
 from asgat.files.raw_file import RawFile, read_bounded
 
 MAX_FILE_BYTES = 256 * 2**20  # as Python objects a text of that size can take ten times as much
-# What a file may expand to in memory: so much in any case, so many times its size, and never more than that.
+# What a file may expand to in memory: an amount for any file, a multiple of its size if that is more, and a maximum.
 EXPANSION_FREE, EXPANSION_RATIO, EXPANSION_MOST = 384 * 2**20, 32, 2 * 2**30
 
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from asgat.filters.spectral_filter import SpectralFilter, Transformed
+from asgat.kernels.each_run import aligned
 
 Module = TypeVar("Module", bound=nn.Module)
 
@@ -50,8 +51,10 @@ class FilterStack(SpectralFilter):
     def each(self) -> tuple[SpectralFilter, ...]:
         """The filter of every run, always the same objects; their parameters are views of the stacked ones."""
         for name, stacked, singles in self._places:
-            for own, value in zip(singles, stacked[name].unbind(), strict=True):
-                own[name] = value
+            value = stacked[name]
+            each = value.unbind() if self.runs > 1 else (value.squeeze(0),)
+            for own, part in zip(singles, each, strict=True):
+                own[name] = aligned(part) if part.device.type == "cpu" else part
         return self._single
 
     def forward(self, frequency: Tensor) -> Tensor:

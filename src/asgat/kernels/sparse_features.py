@@ -89,7 +89,7 @@ class SparseFeatures:
         """Dropout on the non-zeros alone: the same distribution as on the dense matrix, whose zeros stay zero."""
         if not drops(p, training):
             return self
-        shared = isinstance(p, tuple) and self.value.dim() == 1
+        shared = isinstance(p, tuple) and len(p) > 1 and self.value.dim() == 1
         return self.with_value(kernels.dropout(self.value.unsqueeze(0) if shared else self.value, p))
 
     def repeated(self, times: int) -> SparseFeatures:
@@ -141,7 +141,8 @@ def dropout(x: Tensor | SparseFeatures, p: Probability, training: bool = True) -
         return x.dropout(p, training)
     if not drops(p, training):
         return x
-    return kernels.dropout(x.unsqueeze(0) if isinstance(p, tuple) and x.dim() == 2 else x, p)
+    shared = isinstance(p, tuple) and len(p) > 1 and x.dim() == 2
+    return kernels.dropout(x.unsqueeze(0) if shared else x, p)
 
 
 def matmul(x: Tensor | SparseFeatures, weight: Tensor) -> Tensor:

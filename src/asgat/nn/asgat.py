@@ -21,7 +21,6 @@ from asgat.nn.attention import SparseAttention, attend, filtered
 from asgat.nn.layer_cache import LayerCache
 from asgat.spectral import SpectralOperator
 from asgat.spectral.certificate import Certificate
-from asgat.spectral.graph_operator import as_graph_operator
 
 Elu = Literal["every", "hidden", "last", "none"]
 
@@ -167,7 +166,8 @@ class ASGAT(nn.Module):
             last = i == len(convs) - 1
             if last and self.jump_weight is not None:
                 kept = dropout(x, self.dropout, self.training)
-                out = out + product(kept, self.jump_weight, operator)[..., : out.size(-2), :]
+                jump = self.jump_weight.squeeze(0) if convs[0].runs == 1 else self.jump_weight
+                out = out + product(kept, jump, operator)[..., : out.size(-2), :]
             if self.elu == "every" or self.elu == ("last" if last else "hidden"):
                 out = elu(out)
             hidden = out

@@ -158,21 +158,28 @@ class ASGATConv(nn.Module):
         operator = self.operator_for(x, edge_index, edge_weight)
         certified = bool(return_attention_weights)
         attention = self._attend(operator, certified)
+        one = self.runs == 1  # a stack of one computes as a single layer
+        weights = self.weight, self.root_weight, self.mix, self.bias
+        weight, root_weight, mix, bias = (value.squeeze(0) if one and value is not None else value for value in weights)
+        if one and isinstance(x, Tensor) and x.dim() == 3:
+            x = x.squeeze(0)
         x = dropout(x, self.dropout, self.training)
         side_by_side = self.concat or self.heads == 1
-        bias = operator.shared(self.bias) if self.bias is not None else None
+        bias = operator.shared(bias) if bias is not None else None
         kept = attention.dropout(self.dropout, self.training)
-        if self.mix is not None:
-            kept = kept.scale(self.heads * operator.shared(self.mix).softmax(-1))
-        mapped = product(x, self.weight, operator)
+        if mix is not None:
+            kept = kept.scale(self.heads * operator.shared(mix).softmax(-1))
+        mapped = product(x, weight, operator)
         gathered = operator.exchange(mapped if self.gain == 1.0 else self.gain * mapped)
         within = bias.unflatten(-1, (self.heads, -1)) if bias is not None and side_by_side else None
         out = kept.aggregate(gathered, within)  # [heads, N, out]
         out = out.transpose(-3, -2).flatten(-2) if side_by_side else mean_of_heads(out)
-        if self.root_weight is not None:  # an operator's own nodes come first
-            out = out + product(x, self.root_weight, operator)[..., : out.size(-2), :]
+        if root_weight is not None:  # an operator's own nodes come first
+            out = out + product(x, root_weight, operator)[..., : out.size(-2), :]
         if bias is not None and not side_by_side:
             out = add_bias(out, bias)
+        if one:
+            out = out.unsqueeze(0)
         return out if return_attention_weights is None else (out, attention)
 
     @property

@@ -11,9 +11,9 @@ from asgat.filters.filter_stack import FilterStack
 from asgat.filters.spectral_filter import SpectralFilter
 from asgat.kernels import dropout, gather_sum, row_softmax
 from asgat.kernels.dropout import Probability, drops
-from asgat.kernels.each_run import scale
-from asgat.spectral.graph_operator import as_graph_operator
+from asgat.kernels.each_run import scale_heads
 from asgat.spectral.certificate import Certificate
+from asgat.spectral.graph_operator import as_graph_operator
 from asgat.spectral.spectral_operator import SpectralOperator, check_k
 
 
@@ -46,7 +46,7 @@ class SparseAttention:
 
     def scale(self, factor: Tensor) -> SparseAttention:
         """The same attention with every head's weights times a factor [heads]."""
-        return replace(self, weight=scale(self.weight, factor[..., None, None]))
+        return replace(self, weight=scale_heads(self.weight, factor))
 
     def aggregate(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
         r""":math:`\sum_u a_{vu} x_u + b` per head: [N, F] → [heads, N, F], O(heads · N · k · F), nothing N×N.
@@ -116,7 +116,7 @@ def attend(
 def filtered(operator: SpectralOperator, filter: SpectralFilter, signal: Tensor) -> Tensor:
     """The signal [N, F] filtered by the response of one head; [R, N, F] for stacked runs, each by its own."""
     if not isinstance(filter, FilterStack):
-        return as_graph_operator(operator).apply(filter, signal)[0]
+        return as_graph_operator(operator).apply(filter, signal.reshape(signal.shape[-2:])).view(signal.shape)
     if operator.stacks_heads:
         return as_graph_operator(operator).apply(filter, signal)
     runs = zip(filter.each(), signal.unbind(), strict=True)

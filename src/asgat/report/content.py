@@ -14,11 +14,10 @@ from scipy.stats import binomtest
 from asgat.errors import AsgatError, brief
 from asgat.estimator.trained_run import TrainedRun
 from asgat.explain import BAND_NAMES, BANDS
-from asgat.explain.attention_rows import select_nodes
+from asgat.explain.attention_rows import pair_hops, select_nodes
 from asgat.explain.responses import filter_response, response_shape
 from asgat.graph import Graph
 from asgat.graph.homophily import beta, node_homophily
-from asgat.graph.hops import hop_distances
 from asgat.kernels import row_softmax
 from asgat.nn import ASGAT
 from asgat.report.explorer import explorer
@@ -75,30 +74,27 @@ def summary(run: TrainedRun, result: dict[str, Any], prediction: Ints) -> list[d
     """The tiles at the top of the page: a label, a value and a note each."""
     runs = len(result.get("rows") or [])
     tiles = []
-    names = {"roc_auc": "test ROC-AUC", "micro_f1": "test micro-F1", "macro_f1": "test macro-F1"}
-    for key, label in names.items():
-        spread = result.get(key)
-        if isinstance(spread, dict) and spread.get("mean") is not None:
+    for key, label in (("roc_auc", "ROC-AUC"), ("micro_f1", "micro-F1"), ("macro_f1", "macro-F1")):
+        spread = result.get(key) or {}
+        if spread.get("mean") is not None:
             note = f"± {100 * spread['std']:.1f} over {runs} runs" if runs > 1 else "one run"
-            tiles.append({"label": label, "value": f"{100 * spread['mean']:.1f} %", "note": note})
+            tiles.append((f"test {label}", f"{100 * spread['mean']:.1f} %", note))
     test = run.test_mask
     if test.any():
         right = int((prediction[test] == run.y[test]).sum())
-        note = f"{right:,} of {int(test.sum()):,} test nodes"
-        tiles.append({"label": "model shown here", "value": f"{100 * right / test.sum():.1f} %", "note": note})
+        share = f"{100 * right / test.sum():.1f} %"
+        tiles.append(("model shown here", share, f"{right:,} of {int(test.sum()):,} test nodes"))
     graph = run.graph
     loops = int((graph.adjacency.diagonal() > 0).sum())
-    edges = (graph.num_entries - loops) // 2 + loops
-    tiles.append({"label": "graph", "value": f"{graph.num_nodes:,} nodes", "note": f"{edges:,} edges"})
-    note = f"{run.dataset.num_features:,} features"
-    tiles.append({"label": "task", "value": f"{run.dataset.num_classes} classes", "note": note})
+    tiles.append(("graph", f"{graph.num_nodes:,} nodes", f"{(graph.num_entries - loops) // 2 + loops:,} edges"))
+    tiles.append(("task", f"{run.dataset.num_classes} classes", f"{run.dataset.num_features:,} features"))
     homophily = beta(graph, run.y)
     if np.isfinite(homophily):
-        tiles.append({"label": "homophily β", "value": f"{homophily:.2f}", "note": "neighbours of the same class"})
+        tiles.append(("homophily β", f"{homophily:.2f}", "neighbours of the same class"))
     size = sum(parameter.numel() for parameter in run.model.parameters())
     note = f"{result['ms_per_epoch']:.1f} ms per epoch" if result.get("ms_per_epoch") else "trained"
-    tiles.append({"label": "weights", "value": f"{size:,}", "note": note})
-    return tiles
+    tiles.append(("weights", f"{size:,}", note))
+    return [{"label": label, "value": value, "note": note} for label, value, note in tiles]
 
 
 def training_curves(run: TrainedRun, result: dict[str, Any]) -> list[dict[str, Any]]:
@@ -181,27 +177,15 @@ def attention_distance(model: ASGAT, operator: SpectralOperator, graph: Graph, s
     nodes = np.arange(graph.num_nodes)
     if graph.num_nodes > 3 * DISTANCE_NODES:
         nodes = np.sort(np.random.default_rng(seed).choice(graph.num_nodes, DISTANCE_NODES, replace=False))
-    kept = []
+    layers = []
     for conv in model.convs:
         index, score = (part[:, nodes].detach().cpu() for part in select_nodes(operator, conv))
-        kept.append((index.numpy(), row_softmax(score).numpy()))
-    total = [np.zeros((len(weight), len(HOPS))) for _, weight in kept]
-    block = max(1, 20_000_000 // max(graph.num_nodes, 1))
-    for start in range(0, len(nodes), block):
-        rows = slice(start, start + block)
-        distance = hop_distances(graph, nodes[rows])
-        for layer, (attended, weight) in enumerate(kept):
-            for head in range(len(weight)):
-                hops = np.take_along_axis(distance, attended[head, rows], axis=1)
-                group = np.where(hops < 0, 6, np.minimum(hops, 5))
-                total[layer][head] += np.bincount(group.ravel(), weight[head, rows].ravel(), minlength=len(HOPS))
-    shares = [counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-12) for counts in total]
-    return {
-        "hops": list(HOPS),
-        "layers": [[_rounded(head) for head in layer] for layer in shares],
-        "nodes": len(nodes),
-        "total": graph.num_nodes,
-    }
+        hops, weight = pair_hops(graph, nodes, index.numpy()), row_softmax(score).numpy()
+        group = np.where(hops < 0, 6, np.minimum(hops, 5))
+        heads = zip(group, weight, strict=True)
+        total = [np.bincount(g.ravel(), w.ravel(), minlength=len(HOPS)) for g, w in heads]
+        layers.append([_rounded(shares / max(shares.sum(), 1e-12)) for shares in total])
+    return {"hops": list(HOPS), "layers": layers, "nodes": len(nodes), "total": graph.num_nodes}
 
 
 def _rounded(values: npt.NDArray[np.floating[Any]]) -> list[float]:

@@ -23,15 +23,7 @@ NEAR, SECOND, LINES = 30, 40, 300  # neighbours, their neighbours, and edges sho
 
 
 def sample_nodes(y: Ints, wrong: npt.NDArray[np.bool_], size: int, seed: int = 0) -> Ints:
-    """At most ``size`` nodes, ascending: all where they fit, else a quarter mistakes, a quarter each class in turn, and
-    the rest at random.
-
-    Args:
-        y: labels, -1 where there is none.
-        wrong: nodes the model got wrong.
-        size: how many nodes at most.
-        seed: random seed.
-    """
+    """At most ``size`` nodes: all if they fit, else a quarter wrong, a quarter by class in turn, the rest at random."""
     if len(y) <= size:
         return np.arange(len(y))
     shuffled = np.random.default_rng(seed).permutation(len(y))
@@ -47,13 +39,7 @@ def sample_nodes(y: Ints, wrong: npt.NDArray[np.bool_], size: int, seed: int = 0
 
 
 def neighbourhood(graph: Graph, node: int, attended: Ints) -> dict[str, Any]:
-    """The nodes within two hops, those attended to first, and the edges between them; both bounded.
-
-    Args:
-        graph: the graph.
-        node: the node in the middle.
-        attended: nodes that are shown first if they are near.
-    """
+    """The nodes within two hops of a node, attended ones first, and the edges between them; both bounded."""
     near = np.setdiff1d(_neighbours(graph, np.array([node])), [node])
     second = np.setdiff1d(_neighbours(graph, near), [node, *near])
     shown_near = _first(near, attended, NEAR)

@@ -54,9 +54,7 @@ def filter_figure(model: ASGAT, graph: Graph, path: Path, title: str) -> Path:
 def comparison_figure(rows: Sequence[Mapping[str, Any]], path: Path) -> Path:
     """Draws the test scores of several models as bars, mean and standard deviation over runs, in the order given.
 
-    Args:
-        rows: results as in ``result.json``, all of one data set.
-        path: the PNG file to write.
+    The rows are results as in ``result.json``, all of one data set.
     """
     scores = {"micro_f1": ("micro-F1", "#1b6ca8"), "macro_f1": ("macro-F1", "#f2a65a")}
     if "roc_auc" in rows[0]:

@@ -49,8 +49,7 @@ class ArmaOperator(GraphOperator):
 
     Attributes:
         rational: the fits and the record of heads that fell back.
-        steps_taken: conjugate-gradient steps of the last solution.
-        residual: its largest residual.
+        steps_taken, residual: conjugate-gradient steps of the last solution and its largest residual.
     """
 
     capturable = False

@@ -58,10 +58,7 @@ class ChebyshevInterpolation:
         self._rounded = self.points.to(self.dtype), self.transform.to(self.dtype)
 
     def coefficients(self, filter: SpectralFilter, in_double: bool = False) -> Tensor:
-        """The coefficients c [heads, R + 1], differentiable in the filter; O(S · R) in addition to the filter itself.
-
-        With ``in_double`` they are computed in double precision and rounded at the end.
-        """
+        """The coefficients c [heads, R + 1], differentiable in the filter; if ``in_double``, rounded at the end."""
         if self.rational is not None:
             at = 2.0 / self.lambda_max * self.points - 1.0
             return (self.rational(filter)(at) @ self.transform).to(self.dtype)

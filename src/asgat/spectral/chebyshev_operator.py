@@ -28,8 +28,7 @@ class ChebyshevOperator(GraphOperator):
 
     Args:
         graph: the graph.
-        order: polynomial order R.
-        sampling_points, damping: see :class:`~asgat.spectral.chebyshev_interpolation.ChebyshevInterpolation`.
+        order, sampling_points, damping: of the interpolation.
         lambda_max: ``"bound"`` takes 2, valid for every graph and the same for all of them; ``"lanczos"`` estimates
             the largest eigenvalue (times 1.01).
         dtype, device: of the scores.

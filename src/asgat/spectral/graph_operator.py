@@ -12,10 +12,9 @@ from asgat.spectral.spectral_operator import SpectralOperator
 
 
 class GraphOperator(SpectralOperator):
-    r"""A :class:`SpectralOperator` of all nodes of a graph: it also applies :math:`g(L)` to signals.
+    r"""A :class:`SpectralOperator` of a whole graph: it also applies :math:`g(L)` to signals.
 
-    A new operator implements :meth:`scores`, :meth:`apply` and :meth:`_move`; the conformance tests compare it with
-    dense mathematics, values and gradients.
+    A new one implements ``scores``, ``apply`` and ``_move``; the conformance tests compare it with dense mathematics.
     """
 
     @abstractmethod
@@ -35,7 +34,7 @@ class GraphOperator(SpectralOperator):
 
 
 def as_graph_operator(operator: SpectralOperator) -> GraphOperator:
-    """The operator, if it holds a whole graph and can filter signals; an error otherwise."""
+    """The operator itself; an error if it cannot filter signals."""
     if not isinstance(operator, GraphOperator):
         raise AsgatError(
             f"{type(operator).__name__} holds only some rows of a graph and cannot filter a signal; use an operator of "

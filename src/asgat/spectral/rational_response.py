@@ -32,13 +32,8 @@ class Fallback:
 class RationalResponse:
     r"""Fits :math:`g \approx p / q` to filters and records what could not be used; owned by the ARMA operators.
 
-    The denominator is fitted again whenever the response has changed; gradients treat it as a constant.
-
-    Args:
-        fit: how to fit.
-        lambda_max: upper end of the interval of frequencies.
-        dtype: precision in which filters are evaluated.
-        device: where.
+    The denominator is fitted again whenever the response has changed; gradients treat it as a constant. Filters are
+    evaluated on [0, ``lambda_max``] in ``dtype``.
 
     Attributes:
         denominator: used for all filters if it is not None; scores are then linear in the response.
@@ -52,12 +47,7 @@ class RationalResponse:
         self._known: deque[tuple[Tensor, Tensor]] = deque(maxlen=4)
 
     def __call__(self, filter: SpectralFilter, polynomial: Tensor | None = None) -> Rational:
-        """The rational functions of a filter's heads, on the shifted spectrum [-1, 1].
-
-        Args:
-            filter: the filter.
-            polynomial: bool [heads], heads that get q = 1.
-        """
+        """The rational functions of a filter's heads on [-1, 1], with q = 1 for the heads of a mask ``polynomial``."""
         points = self.fit.points
         with torch.autocast(points.device.type, enabled=False):
             response = filter((self.lambda_max / 2.0 * (points + 1.0)).to(self.dtype)).t()  # [heads, points]

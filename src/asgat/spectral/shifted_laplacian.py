@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Any, Literal
 
@@ -14,6 +14,8 @@ from torch import Tensor
 
 from asgat.errors import AsgatError
 from asgat.graph import Graph
+from asgat.kernels.backend import compute_dtype
+from asgat.kernels.each_run import aligned
 from asgat.kernels.sparse_features import SparseFeatures
 
 LambdaMax = Literal["bound", "lanczos"]
@@ -22,15 +24,8 @@ LambdaMax = Literal["bound", "lanczos"]
 class ShiftedLaplacian:
     r""":math:`X = 2L/\lambda_{\max} - I` of a graph: symmetric, with its spectrum in [-1, 1].
 
-    Args:
-        graph: the graph.
-        lambda_max: ``"bound"`` takes 2, valid for every graph; ``"lanczos"`` estimates the largest eigenvalue (times
-            1.01).
-        dtype, device: of the products.
-
-    Attributes:
-        matrix: X, a SciPy CSR array in double precision.
-        lambda_max: the number.
+    ``lambda_max`` is 2 for ``"bound"``, valid for every graph; ``"lanczos"`` estimates the largest eigenvalue (times
+    1.01). ``matrix`` is X as a SciPy array in double precision, products are in ``dtype``.
     """
 
     def __init__(self, graph: Graph, lambda_max: LambdaMax, dtype: torch.dtype, device: torch.device) -> None:
@@ -65,21 +60,19 @@ class ShiftedLaplacian:
         return basis
 
     def apply(self, coefficients: Tensor, signal: Tensor) -> Tensor:
-        r""":math:`\sum_i c_i T_i(X) x`, [heads, N, F], with gradients; O(R · E · F) time, O(heads · N · F) memory.
+        r""":math:`\sum_i c_i T_i(X) x`, [heads, N, F], for c [heads, R + 1] and x [N, F] or [heads, N, F].
 
-        Args:
-            coefficients: c [heads, R + 1].
-            signal: x [N, F], or [heads, N, F].
+        Differentiable in both; O(R · E · F) time, O(heads · N · F) memory.
         """
-        heads, (nodes, width) = coefficients.size(0), signal.shape[-2:]
-        per_head = signal.dim() == 3
-        flat = signal.transpose(0, 1).flatten(1) if per_head else signal
-        total = signal.new_zeros(heads, nodes, width)
-        terms = polynomials(self._with_gradient.matmul, flat, coefficients.size(1) - 1)
-        for coefficient, term in zip(coefficients.t(), terms, strict=True):
-            own = term.view(nodes, heads, width).transpose(0, 1) if per_head else term
-            total = total + coefficient[:, None, None] * own
-        return total
+        dtype = compute_dtype(coefficients, signal)
+        each = signal.to(dtype) if signal.dim() == 3 else signal.to(dtype).unsqueeze(0)
+        filtered: Tensor = _Filtered.apply(coefficients.to(dtype), each, self)  # type: ignore[no-untyped-call]
+        return filtered
+
+    def terms(self, signal: Tensor, order: int) -> Iterator[Tensor]:
+        """T_0(X) x, … for signals [N, heads, F], by products that add up in a fixed order."""
+        for term in polynomials(self._with_gradient.matmul, signal.flatten(1), order):
+            yield term.view(signal.shape)
 
     def to(self, device: torch.device, dtype: torch.dtype) -> ShiftedLaplacian:
         moved = copy.copy(self)
@@ -87,6 +80,42 @@ class ShiftedLaplacian:
         for cached in ("_csr", "_with_gradient"):
             moved.__dict__.pop(cached, None)
         return moved
+
+
+class _Filtered(torch.autograd.Function):
+    r"""The signals :math:`\sum_i c_i T_i(X) x`, [heads, N, F], for one x of every head, or one, [1, N, F], for all.
+
+    X is symmetric, so the gradients need the same recurrence of the incoming gradient, and nothing is saved from the
+    forward pass. The result of a head does not depend on the others, to the last bit.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, coefficients: Tensor, signal: Tensor, matrix: ShiftedLaplacian) -> Tensor:
+        ctx.save_for_backward(coefficients, signal)
+        ctx.matrix = matrix
+        return _weighted_sum(coefficients, matrix.terms(signal.transpose(0, 1), coefficients.size(1) - 1))
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+        coefficients, signal = ctx.saved_tensors
+        terms = torch.stack(list(ctx.matrix.terms(grad.transpose(0, 1), coefficients.size(1) - 1)))
+        to_coefficients = to_signal = None
+        if ctx.needs_input_grad[0]:
+            each = zip(terms.unbind(2), signal.expand_as(grad), strict=True)
+            to_coefficients = torch.stack([term.flatten(1).mv(aligned(own.reshape(-1))) for term, own in each])
+        if ctx.needs_input_grad[1]:
+            to_signal = _weighted_sum(coefficients, terms)
+            to_signal = to_signal if signal.size(0) == grad.size(0) else to_signal.sum(dim=0, keepdim=True)
+        return to_coefficients, to_signal, None
+
+
+def _weighted_sum(coefficients: Tensor, terms: Iterable[Tensor]) -> Tensor:
+    """Σ_i c_i times term i [N, heads or 1, F]: [heads, N, F]."""
+    parts = (c.unsqueeze(-1) * term for c, term in zip(coefficients.t(), terms, strict=True))
+    total = next(parts)
+    for part in parts:
+        total += part
+    return total.transpose(0, 1).contiguous()
 
 
 def polynomials(product: Callable[[Tensor], Tensor], signal: Tensor, order: int) -> Iterator[Tensor]:

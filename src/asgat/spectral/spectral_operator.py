@@ -21,18 +21,14 @@ UNREACHABLE = float("-inf")
 class SpectralOperator(ABC):
     r"""Scores :math:`\psi = U g(\Lambda) U^\top` of nodes of a fixed graph for any filter g.
 
-    Built once for a graph and free of parameters; differentiable in the parameters of the filter. Attention, layers and
-    models work with every operator. An operator that also filters signals on the whole graph is a
-    :class:`~asgat.spectral.GraphOperator`.
-
-    Operators do not change in use, caches aside, so ``copy.deepcopy`` returns the operator itself: a copied model
-    shares it.
+    Built once for a graph and free of parameters; differentiable in the parameters of the filter. One that also filters
+    signals is a :class:`~asgat.spectral.GraphOperator`. Operators do not change in use, caches aside, so
+    ``copy.deepcopy`` returns the operator itself: a copied model shares it.
 
     Attributes:
         num_nodes: number of rows: all nodes of the graph, or those the operator was built for.
         lambda_max: upper end of the interval on which filters are evaluated.
-        dtype: floating point type of the scores.
-        device: where they are computed.
+        dtype, device: of the scores.
         capturable: whether an evaluation never waits for the host, so that CUDA can record and replay it.
         exact_sums: whether layers compute in double precision with weights of lower precision, see :meth:`shared`.
         records_fallbacks: whether evaluations are recorded for :meth:`take_fallback`.

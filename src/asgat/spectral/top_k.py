@@ -41,16 +41,9 @@ def top_by_blocks(
 ) -> tuple[Tensor, Tensor]:
     """The k best of scores that are sums of terms: index and score, both [heads, N, min(k, C)].
 
-    Selection runs without gradients; the terms of each kept pair are then combined differentiably, so that gradients
-    take O(heads · N · k · J) memory, never N×N.
-
-    Args:
-        blocks: ranges of rows, in order.
-        terms: gives for a block its scores [heads, B, C], their terms [J, B, C] or [J, heads, B, C], and the pairs
-            [B, C] that are not reachable.
-        coefficients: weights of the terms, [heads, J].
-        k: how many to keep.
-        unreachable: the score of unreachable pairs.
+    For a block of rows ``terms`` gives scores [heads, B, C], their terms [J, B, C] or [J, heads, B, C], and a mask of
+    the pairs [B, C] that are not reachable, which score ``unreachable``. Selection runs without gradients; the terms of
+    kept pairs are then combined with the coefficients [heads, J]: gradients take O(heads · N · k · J) memory.
     """
     indices, values = [], []
     for rows in blocks:

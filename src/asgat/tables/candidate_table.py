@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -93,7 +93,7 @@ class CandidateTable:
         return self.value.device
 
     def to(self, device: torch.device | str) -> CandidateTable:
-        return CandidateTable(*(getattr(self, name).to(device) for name in _TENSORS), exact=self.exact)
+        return replace(self, **{name: getattr(self, name).to(device) for name in _TENSORS})
 
     @staticmethod
     def concatenate(tables: Sequence[CandidateTable]) -> CandidateTable:
@@ -129,8 +129,8 @@ class CandidateTable:
         indptr = _bounds(size)
         within = torch.arange(int(indptr[-1]), device=self.device) - indptr[:-1].repeat_interleave(size)
         entry = self.indptr[rows].repeat_interleave(size) + within
-        per_row = [getattr(self, name)[rows] for name in _PER_ROW]
-        return CandidateTable(indptr, self.index[entry], self.value[entry], *per_row, exact=self.exact)
+        per_row = {name: getattr(self, name)[rows] for name in _PER_ROW}
+        return CandidateTable(indptr, self.index[entry], self.value[entry], **per_row, exact=self.exact)
 
     def __repr__(self) -> str:
         kind = "exact" if self.exact else "truncated"

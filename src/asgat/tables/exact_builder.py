@@ -120,8 +120,8 @@ def _rows_on_cpu(
         kernels.gather(planes, state, count[here], found_index, found_value)
         index.append(torch.from_numpy(found_index))
         value.append(torch.from_numpy(found_value).to(dtype))
-    indptr, *bounds = map(torch.from_numpy, (np.concatenate([[0], count]).cumsum(), above, below, complete))
-    return CandidateTable(indptr, torch.cat(index), torch.cat(value), *bounds, exact=True)
+    indptr, high, low, full = map(torch.from_numpy, (np.concatenate([[0], count]).cumsum(), above, below, complete))
+    return CandidateTable(indptr, torch.cat(index), torch.cat(value), high, low, full, exact=True)
 
 
 def _neighbours(matrix: SparseRows, v: int, cap: int) -> Array:

@@ -23,10 +23,9 @@ from asgat.tables.candidate_table import CandidateTable
 class RowOperator(SpectralOperator):
     r"""Scores :math:`\psi_{vu} = \sum_i c_i T_i(X)_{vu}` of some rows v, from their rows of the table alone.
 
-    The indices that :meth:`top` returns refer to the rows that :meth:`exchange` returns for the rows held here: by
-    default the nodes of the whole graph, after :meth:`renumbered` those the caller gathers. On the CPU the last
-    selection of every filter is remembered: selecting with the same coefficients again costs nothing, with similar ones
-    little.
+    The indices of :meth:`top` refer to what :meth:`exchange` returns: by default the nodes of the whole graph, after
+    :meth:`renumbered` those the caller gathers. On the CPU the last selection of every filter is remembered: the same
+    coefficients again cost nothing, similar ones little.
 
     Args:
         table: the rows.
@@ -35,9 +34,6 @@ class RowOperator(SpectralOperator):
             the largest eigenvalue as a number.
         exact_sums: as for :class:`~asgat.spectral.SpectralOperator`.
         wide_index: hold a copy of the candidates in int64, which is faster to select from.
-
-    Attributes:
-        interpolation: gives the coefficients of a filter.
     """
 
     def __init__(

@@ -43,8 +43,8 @@ class TableOperator(GraphOperator):
         exact_sums: as for :class:`~asgat.spectral.SpectralOperator`.
 
     Attributes:
-        rows: scores and selection on the table.
-        shifted: the graph's matrix X, which filters signals and computes exact rows.
+        rows: the operator of the table's rows, which scores and selects.
+        shifted: the graph's matrix X, which filters signals.
     """
 
     def __init__(

@@ -18,17 +18,9 @@ Arrays = tuple[Array, ...]
 
 @compiled(set())
 def neighbourhoods(
-    record: Array,
-    indices: Array,
-    data: Array,
-    rows: Array,
-    keep: int,
-    fanout: int,
-    count: Array,
-    complete: Array,
-    index: Array,
-    value: Array,
-) -> None:
+    record: Array, indices: Array, data: Array, rows: Array, keep: int, fanout: int, count: Array, complete: Array,
+    index: Array, value: Array,
+) -> None:  # fmt: skip
     """Fill count, complete, index [rows, candidates] and value [rows, candidates, R + 1], row by row."""
     candidates, orders = value.shape[1], value.shape[2]
     slots = 4
@@ -114,16 +106,9 @@ def _collect(
 
 @compiled(set())
 def _connect(
-    n: int,
-    inner: int,
-    graph: Arrays,
-    fanout: int,
-    table: Array,
-    node: Array,
-    edges: Arrays,
-    behind: Array,
+    n: int, inner: int, graph: Arrays, fanout: int, table: Array, node: Array, edges: Arrays, behind: Array,
     spare: Arrays,
-) -> bool:
+) -> bool:  # fmt: skip
     """The edges inside the neighbourhood, each once, and per node its diagonal entry and the chain behind it.
 
     Edges ``first[a]`` to ``first[a + 1] - 1`` belong to node a. Returns whether a walk of R steps can leave.

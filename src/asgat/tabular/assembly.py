@@ -90,14 +90,9 @@ def assemble(
     name: str = "graph",
     numbered_from_zero: bool = False,
 ) -> UserGraph:
-    """Makes a graph from a table of edges and one of nodes.
+    """Makes a graph from a table of edges and one of nodes; columns as in :func:`read_graph`.
 
     Args:
-        edges: with a column for either end and optionally a weight.
-        nodes: with an id, features, and optionally a label and a split.
-        label, id, source, target, weight, split: the column of each role; None looks for the usual names of id, source,
-            target and weight.
-        ignore: columns that are not features.
         name: a name for reports.
         numbered_from_zero: whether a negative label means that there is none.
     """
@@ -199,7 +194,7 @@ def _match(edges: Table, name: str, number: dict[str, int], where: str) -> npt.N
             f"{edges.source} names the node {unknown[:80]!r} in the column {name!r}, which {where} does not "
             f"have{others}; add these nodes or drop their edges."
         )
-    return rows[place].reshape(-1)
+    return np.asarray(rows[place]).reshape(-1)
 
 
 def _weights(column: Column, where: str) -> npt.NDArray[np.float64]:

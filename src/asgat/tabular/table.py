@@ -18,7 +18,7 @@ from asgat.files.npz import read_npz
 from asgat.files.user_file import UserFile, read_user_file
 from asgat.tabular.column import Column
 
-MAX_COLUMNS = 200_000
+MAX_COLUMNS = 100_000
 CELL_BYTES = 8
 ENDINGS = (".csv", ".tsv", ".parquet", ".npz", ".graphml")
 # How files begin, to recognise those whose ending says something else.
@@ -102,9 +102,6 @@ def _check_distinct(names: Sequence[str], raw: UserFile) -> None:
         raise raw.failure(f"two columns are called {Counter(names).most_common(1)[0][0]!r:.80}")
 
 
-# -- text ---------------------------------------------------------------------------------------------------------
-
-
 def read_text(raw: UserFile, delimiter: str) -> Table:
     """A table of text with a heading; semicolons and tabs are detected where a heading has no comma."""
     text = raw.text()
@@ -148,16 +145,10 @@ def _rows(raw: UserFile, text: str, delimiter: str) -> Iterator[list[str]]:
         raise raw.failure(f"line {reader.line_num} is not a valid line of a table: {error}") from error
 
 
-# -- Parquet and npz ----------------------------------------------------------------------------------------------
-
-
 def read_parquet(raw: UserFile, row_bytes: int = 0) -> Table:
     """A Parquet file with columns of numbers, booleans and texts."""
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise AsgatError("Parquet needs pyarrow; install it with `pip install 'asgat[tables]'`.") from None
+    pa = import_pyarrow()
+    pq = pa.parquet
     held = pq.ParquetFile(io.BytesIO(raw.content))
     groups = [held.metadata.row_group(i) for i in range(held.metadata.num_row_groups)]
     unpacked = sum(group.column(i).total_uncompressed_size for group in groups for i in range(group.num_columns))
@@ -181,6 +172,15 @@ def read_parquet(raw: UserFile, row_bytes: int = 0) -> Table:
         else:
             raise raw.failure(f"the column {name!r} holds {kind}; give one number or word per row")
     return Table(columns, raw.path.name)
+
+
+def import_pyarrow() -> Any:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise AsgatError("Parquet needs pyarrow; install it with `pip install 'asgat[tables]'`.") from None
+    return pyarrow
 
 
 def _is_text(pa: Any, kind: Any) -> bool:

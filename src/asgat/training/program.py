@@ -12,13 +12,14 @@ import torch
 from torch import Tensor, nn
 
 from asgat.config import TrainConfig
+from asgat.data.dataset import Split
 from asgat.errors import AsgatError
 from asgat.kernels.dropout import dropout_seeds
 from asgat.nn.stacking import count_dropouts, load_run_state, stack, stackable
 from asgat.spectral import SpectralOperator
 from asgat.training.adam import Adam
 from asgat.training.objective import Objective, scores_of
-from asgat.training.run_state import Run, State
+from asgat.training.run_state import Job, Run, State
 
 Figures = tuple[float, float, float]  # training loss, validation loss, validation score
 
@@ -262,6 +263,11 @@ def shapes(state: State) -> dict[str, tuple[torch.Size, torch.dtype]]:
 
 def other_model() -> AsgatError:
     return AsgatError("The unfinished run is of another model. Start again with --fresh.")
+
+
+def one_run(task: Task, split: Split, config: TrainConfig, seed: int = 0) -> Program:
+    """The program of a single run, for measuring and looking inside."""
+    return Program(task, [Run(Job(split, seed, config), 0.0)], [None])
 
 
 class EagerEpochs:

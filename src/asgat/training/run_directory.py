@@ -175,16 +175,6 @@ def weights_digest(content: bytes) -> str:
 
 def _with_current_settings(written: dict[str, Any]) -> dict[str, Any]:
     """What an earlier version wrote, as this one writes it: without removed settings, with defaults of new ones."""
-    from asgat.nn.registry import make_config
-
-    try:
-        return {**written, "config": make_config(written["model"], **written["config"]).to_dict()}
-    except (AsgatError, KeyError, TypeError):
-        return written
-
-
-def _with_current_settings(written: dict[str, Any]) -> dict[str, Any]:
-    """What an earlier version wrote, as this one writes it: without removed settings, with defaults of new ones."""
     try:
         return {**written, "config": make_config(written["model"], **written["config"]).to_dict()}
     except (AsgatError, KeyError, TypeError):

@@ -15,10 +15,11 @@ from asgat.config import ASGATConfig, TrainConfig
 from asgat.data.dataset import Dataset, Split
 from asgat.errors import AsgatError
 from asgat.nn.registry import model_spec
-from asgat.training.batched import runs_at_once, train_batched
-from asgat.training.batched_step import Job
-from asgat.training.runner import make_features, prepare_graph
-from asgat.training.trainer import RunResult
+from asgat.training.inputs import make_features, prepare_graph
+from asgat.training.loop import train_jobs
+from asgat.training.program import Task
+from asgat.training.run_state import Job, RunResult, run_seed
+from asgat.training.runner import runs_at_once
 
 # Settings that do not change what a model precomputes from the graph; all others are assumed to.
 GRAPH_INDEPENDENT = {"lr", "weight_decay", "dropout", "hidden", "layers", "heads", "out_heads", "k", "elu", "root"}
@@ -53,11 +54,7 @@ class Evaluation:
     graph-dependent settings.
 
     Args:
-        dataset: the data.
-        model: its name in the registry.
-        runs: which runs, as for :func:`asgat.training.runner.run`.
-        seed: seed of the first run.
-        device: where to train.
+        dataset, model, runs, seed, device: as for :func:`asgat.training.runner.run`.
         folds: number of parts the training nodes of a run are divided into. The run is then trained that many times,
             each time without one part, and scored on that part: early stopping uses the validation nodes, so their
             score is optimistic. 0 for one training and the validation score.
@@ -84,7 +81,7 @@ class Evaluation:
             raise AsgatError(
                 f"{dataset.name} has splits 0 to {len(dataset.splits) - 1}; there is no split {max(runs)}."
             )
-        splits = [(dataset.splits[i if several else 0], seed if several else seed + i) for i in runs]
+        splits = [(dataset.splits[i if several else 0], run_seed(seed, i, len(dataset.splits))) for i in runs]
         self.metric = dataset.metric if folds else "val_score"  # the nodes left out are the splits' test nodes
         self.splits = [(part, seed) for split, seed in splits for part in _without_test(dataset, split, folds, seed)]
         self.y = torch.from_numpy(dataset.y).to(self.device)
@@ -94,14 +91,10 @@ class Evaluation:
         """The scores of configurations that differ in lr, weight_decay and dropout only."""
         jobs = [Job(split, seed, config) for config in configs for split, seed in self.splits]
         sizes = self.dataset.num_features, self.dataset.num_classes, self.dataset.num_nodes
-        outcomes = train_batched(
-            lambda config: self.spec.make(config, *sizes),
-            self.inputs(configs[0]),
-            self.y,
-            jobs,
-            self.dataset.metric,
-            runs_at_once(self.dataset, configs[0], self.device),
-        )
+        task = Task(lambda own: self.spec.make(own, *sizes), self.inputs(configs[0]), self.y, self.dataset.metric)
+        at_once = runs_at_once(self.dataset, configs[0], self.device)
+        known = dict(train_jobs(task, jobs, at_once))
+        outcomes = [known[position] for position in range(len(jobs))]
         each = len(self.splits)
         return [self._score(outcomes[i * each : (i + 1) * each]) for i in range(len(configs))]
 

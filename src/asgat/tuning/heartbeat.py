@@ -14,12 +14,7 @@ KEY = "beat"  # the user attribute of a trial that holds the stamp
 
 
 class Heartbeat:
-    """Renews the time stamps of some trials while the body runs.
-
-    Args:
-        trials: the running trials.
-        seconds: time between two stamps.
-    """
+    """Renews the time stamps of running trials every few seconds while the body runs."""
 
     def __init__(self, trials: list[Trial], seconds: float) -> None:
         self.trials, self.seconds = trials, seconds

@@ -18,9 +18,6 @@ class Journal(JournalFileBackend):
 
     Optuna itself waits half a minute for the lock of a dead writer, and cannot read a journal in which a line was
     appended to half of another.
-
-    Args:
-        path: the file; created if it does not exist.
     """
 
     def __init__(self, path: Path | str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from asgat.errors import AsgatError
 from asgat.nn.registry import make_config, model_spec
 from asgat.recipe import SHARED, load_config, read_recipe
-from asgat.tuning.published_settings import published_settings
+from asgat.tuning.known_settings import first_settings
 
 
 @dataclass(frozen=True)
@@ -76,34 +76,6 @@ BASELINE_UNUSED = {"sgc": ("hidden", "layers")}
 DATA_SETTINGS = ("normalize_features", "self_loops")
 """Settings that are fixed if a data set's recipe has them for all models."""
 
-PUBLISHED = "published"  # stands for the authors' settings
-WEBKB = dict(lr=0.05, weight_decay=1e-4, dropout=0.1, hidden=32, heads=8, k=9, order=12, elu="hidden")
-STARTS: dict[str, list[Any]] = {  # settings of ASGAT that a search tries first
-    "texas": [PUBLISHED, WEBKB],
-    "cornell": [PUBLISHED, WEBKB],
-    "wisconsin": [PUBLISHED, WEBKB],
-    "chameleon": [
-        dict(lr=0.005, weight_decay=1e-5, dropout=0.6, hidden=128, heads=12, k=3, order=8, elu="none"),
-        dict(lr=0.01, weight_decay=1e-5, dropout=0.6, hidden=64, heads=12, k=9, order=8, elu="none"),
-        PUBLISHED,
-    ],
-    "squirrel": [
-        dict(lr=0.01, weight_decay=1e-4, dropout=0.6, hidden=128, heads=12, k=6, order=10, elu="hidden"),
-        PUBLISHED,
-        dict(lr=0.005, weight_decay=1e-5, dropout=0.6, hidden=128, heads=12, k=3, order=8, elu="none"),
-    ],
-    "cora": [
-        dict(lr=0.01, weight_decay=5e-4, dropout=0.6, hidden=32, heads=8, k=13, order=10, elu="hidden"),
-        PUBLISHED,
-    ],
-    "citeseer": [
-        PUBLISHED,
-        dict(lr=0.01, weight_decay=5e-4, dropout=0.6, hidden=64, heads=8, k=11, order=10, elu="hidden"),
-    ],
-    "pubmed": [PUBLISHED],
-    "csbm": [dict(lr=0.01, weight_decay=5e-4, dropout=0.5, hidden=32, heads=8, k=6, order=10, elu="hidden")],
-}
-
 
 @dataclass(frozen=True)
 class SearchSpace:
@@ -142,7 +114,7 @@ def make_search_space(dataset: str, model: str, given: dict[str, Any] | None = N
             del space["filter_activation"]
         if config["operator"] != "chebyshev":  # the expansion of ARMA needs a high order, exact scores need none
             del space["order"]
-        first = [_start(start, dataset, config["operator"]) for start in STARTS.get(dataset, [])]
+        first = first_settings(dataset, config["operator"])
         starts = [{**{key: config[key] for key in space}, **start} for start in first]
     else:
         space = {**BASELINE, **BASELINE_EXTRA.get(model, {})}
@@ -157,13 +129,6 @@ def make_search_space(dataset: str, model: str, given: dict[str, Any] | None = N
     starts = [{key: value for key, value in start.items() if key in space} for start in starts]
     starts = [start for start in starts if all(_contains(space[key], value) for key, value in start.items())]
     return SearchSpace(space, {key: value for key, value in kept.items() if key not in space}, starts)
-
-
-def _start(start: Any, dataset: str, operator: str) -> dict[str, Any]:
-    if start != PUBLISHED:
-        return dict(start)
-    elu = "hidden" if dataset == "pubmed" else "last"  # the authors' program has an ELU after the last layer only
-    return {**published_settings(dataset, operator), "elu": elu}
 
 
 def trial_settings(search: SearchSpace, drawn: dict[str, Any]) -> dict[str, Any]:

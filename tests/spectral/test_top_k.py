@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 import torch
-from asgat.spectral.topk import top_k
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from asgat.spectral.top_k import row_blocks, top_by_blocks, top_k
 
 TYING = st.sampled_from([0.0, -0.0, 1.0, -1.0, 1e-45, -1e-45, 3e38, -3e38, float("-inf"), float("inf"), 0.5])
 
@@ -67,3 +68,30 @@ def test_the_scores_are_left_as_they_are(dtype):
     assert not top_k(score, 2).requires_grad
     assert torch.equal(score, before)
     assert torch.signbit(score[0, 1])
+
+
+@pytest.mark.parametrize(
+    ("rows", "per_row", "limit", "sizes"), [(7, 10, 35, [3, 3, 1]), (4, 10, 1, [1] * 4), (0, 0, 9, [0])]
+)
+def test_blocks_of_rows_fit_the_limit_and_hold_one_row_at_least(rows, per_row, limit, sizes):
+    blocks = list(row_blocks(rows, per_row, limit))
+    assert [block.stop - block.start for block in blocks] == sizes
+    assert [row for block in blocks for row in range(block.start, block.stop)] == list(range(rows))
+
+
+def test_top_by_blocks_is_top_of_the_whole_sum():
+    generator = torch.Generator().manual_seed(0)
+    basis, c = torch.randn(3, 5, 6, generator=generator), torch.randn(2, 3, generator=generator, requires_grad=True)
+    apart = torch.rand(5, 6, generator=generator) < 0.3
+    whole = torch.tensordot(c, basis, dims=1).masked_fill(apart, -torch.inf)
+
+    def terms(rows):
+        return torch.tensordot(c, basis[:, rows], dims=1), basis[:, rows], apart[rows]
+
+    index, score = top_by_blocks([slice(0, 2), slice(2, 5)], terms, c, 4, -torch.inf)
+    assert torch.equal(index, top_k(whole, 4))
+    torch.testing.assert_close(score, whole.gather(-1, index))
+    kept = ~torch.isneginf(score)
+    (ours,) = torch.autograd.grad(score[kept].sum(), c)
+    (theirs,) = torch.autograd.grad(whole.gather(-1, index)[kept].sum(), c)
+    torch.testing.assert_close(ours, theirs)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import scipy.special
 import torch
-from asgat.spectral.chebyshev import jackson
 from hypothesis import given
 from hypothesis import strategies as st
 from tests import dense
@@ -82,41 +81,11 @@ class TestCachedRowByRow(ChebyshevConformance):
 # -- coefficients ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("order", [1, 2, 5, 15])
-def test_coefficients_are_those_numpy_interpolates_with(order):
-    filter = HeatFilter(1, scale=1.7).double()
-    operator = ChebyshevOperator(ZOO["path"], order, dtype=torch.float64)
-
-    def response(x):
-        return filter(torch.from_numpy(x + 1.0)).numpy()[:, 0]
-
-    expected = np.polynomial.chebyshev.chebinterpolate(response, order)
-    np.testing.assert_allclose(operator.coefficients(filter)[0].numpy(), expected, atol=1e-13)
-
-
-def test_single_precision_coefficients_come_from_points_kept_in_double():
-    operator = ChebyshevOperator(ZOO["path"], 5)
-    assert operator.points.dtype == torch.float64
-    assert operator.coefficients(HeatFilter(2)).dtype == torch.float32
-
-
-def test_coefficients_are_not_rounded_by_autocast():
-    operator, filter = ChebyshevOperator(ZOO["path"], 5), dense.filters()["mlp"].float()
-    expected = operator.coefficients(filter)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert torch.equal(operator.coefficients(filter), expected)
-
-
 def test_the_paper_s_order_and_no_damping_unless_asked_for():
     operator, filter = ChebyshevOperator(ZOO["path"], dtype=torch.float64), HeatFilter(1).double()
     assert operator.order == 15
     plain = ChebyshevOperator(ZOO["path"], 15, 16, "bound", False, torch.float64)
     assert torch.equal(operator.coefficients(filter), plain.coefficients(filter))
-
-
-@pytest.mark.parametrize("order", [1, 2, 7, 40])
-def test_jackson_factors(order):
-    np.testing.assert_allclose(jackson(order).numpy(), dense.jackson_by_autocorrelation(order), atol=1e-13)
 
 
 @given(graphs(max_nodes=8), st.integers(0, 10))

@@ -1,22 +1,23 @@
 import pytest
 import torch
-from asgat.tables.table_rows import ShardOperator
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.strategies import graphs
 
 from asgat.errors import AsgatError
 from asgat.filters import MLPFilter
+from asgat.graph import Graph
 from asgat.nn import ASGATConv
 from asgat.nn.attention import attend
-from asgat.spectral import TableOperator
+from asgat.spectral.graph_operator import as_graph_operator
+from asgat.tables import RowOperator, TableOperator
 
 F64 = torch.float64
 
 
 def operators(graph, **options):
     whole = TableOperator(graph, order=4, candidates=6, dtype=F64, **options)
-    return whole, ShardOperator.of(whole)
+    return whole, whole.rows
 
 
 @given(graphs(min_nodes=2), st.data())
@@ -81,7 +82,7 @@ def shard_of(operator, num_inputs):
 
 def test_from_a_table_alone_it_is_the_same_operator(path_graph_operators):
     whole, _ = path_graph_operators
-    alone = ShardOperator(whole.table, whole.candidates, dtype=F64)
+    alone = RowOperator(whole.table, whole.candidates, dtype=F64)
     filter = MLPFilter(2).double()
     assert torch.equal(alone.coefficients(filter), whole.coefficients(filter))
     assert torch.equal(alone.top(filter, 3)[1], whole.top(filter, 3)[1])
@@ -106,26 +107,23 @@ def test_rows_of_an_exact_table_are_certified_as_in_the_whole(path_graph_operato
     assert torch.equal(certificate.exact, truth.exact[:, rows])
 
 
-def test_what_a_part_cannot_do_is_said(path_graph_operators):
-    _, shard = path_graph_operators
-    filter = MLPFilter(1).double()
-    with pytest.raises(AsgatError, match="whole graph"):
-        shard.apply(filter, torch.zeros(10, 1))
-    with pytest.raises(AsgatError, match="widened"):
-        shard.widened(torch.tensor([0]))
+def test_rows_cannot_filter_signals(path_graph_operators):
+    whole, rows = path_graph_operators
+    assert as_graph_operator(whole) is whole
+    with pytest.raises(AsgatError, match="RowOperator holds only some rows of a graph and cannot filter a signal"):
+        as_graph_operator(rows)
+
+
+def path_graph():
+    return Graph.from_edges([[0, 1, 2, 3, 4, 5, 6, 7, 8], [1, 2, 3, 4, 5, 6, 7, 8, 9]])
 
 
 @pytest.fixture
 def path_graph_operators():
-    from asgat.graph import Graph
-
-    graph = Graph.from_edges([[0, 1, 2, 3, 4, 5, 6, 7, 8], [1, 2, 3, 4, 5, 6, 7, 8, 9]])
-    return operators(graph)
+    return operators(path_graph())
 
 
 def test_a_truncated_part_is_not_certified():
-    from asgat.graph import Graph
-
     graph = Graph.from_edges([[0, 1, 2], [1, 2, 3]])
     _, shard = operators(graph, builder="truncated")
     with pytest.raises(AsgatError, match="truncated"):
@@ -137,10 +135,9 @@ def test_a_weight_is_shared_as_the_caller_says_where_sums_are_exact(path_graph_o
     number, weight = torch.arange(10, dtype=torch.int32), torch.ones(2, requires_grad=True)
     shared = shard.renumbered(number, 10, share=lambda value: 3.0 * value)
     assert shared.shared(weight) is weight
-    whole.exact_sums = True
-    shard = ShardOperator.of(whole)
+    shard = operators(path_graph(), exact_sums=True)[1]
     assert shard.exact_sums
     assert shard.take(torch.arange(3)).shared(weight).dtype == F64
     shared = shard.renumbered(number, 10, share=lambda value: 3.0 * value)
     assert shared.shared(weight).tolist() == [3.0, 3.0]
-    assert ShardOperator(whole.table, whole.candidates, exact_sums=True).shared(weight).dtype == F64
+    assert RowOperator(whole.table, whole.candidates, exact_sums=True).shared(weight).dtype == F64

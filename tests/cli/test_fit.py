@@ -2,49 +2,14 @@
 
 import csv
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-from rich.console import Console
 
-from asgat.cli import app as cli
-from asgat.cli import options as cli_options
-from asgat.cli import user_graph as graph_cli
 from asgat.data import contextual_sbm
 
 QUICK = ["--set", "epochs=8", "--set", "hidden=4", "--set", "heads=2", "--set", "max_restarts=0"]
-
-
-@pytest.fixture(autouse=True)
-def place(tmp_path, monkeypatch):
-    """An empty folder to work in, and lines long enough not to be folded."""
-    monkeypatch.chdir(tmp_path)
-    for module in (cli, graph_cli):
-        monkeypatch.setattr(module, "console", Console(width=200))
-    for module in (cli, cli_options):
-        monkeypatch.setattr(module, "errors", Console(width=200, stderr=True))
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield tmp_path
-    torch.set_num_threads(threads)
-
-
-@pytest.fixture
-def asgat(monkeypatch, capsys):
-    """A function that runs the command line as the installed command does: exit code, output, errors."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["asgat", *map(str, arguments)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        output, errors = capsys.readouterr()
-        return ended.value.code or 0, output, errors
-
-    return call
 
 
 def write(path, rows):
@@ -141,7 +106,7 @@ def test_columns_that_differ_are_named(asgat):
     assert "lack 'size', 'town', 'member', 'weight_kg', 'same' and have 'length' as well" in errors
 
 
-def test_a_run_with_other_settings_is_not_replaced_unasked(asgat):
+def test_a_run_with_other_settings_is_replaced_only_with_fresh(asgat):
     write_graph()
     assert asgat(*FIT, *QUICK)[0] == 0
     assert asgat(*FIT, *QUICK)[0] == 0
@@ -167,7 +132,7 @@ def test_a_given_split_is_followed(asgat):
     assert asgat(*FIT, *QUICK, "--split", "part", "--json", "r.json")[0] == 0
     health = json.loads(Path("r.json").read_bytes())["health"]
     assert health["parts"] == {"train": 20, "val": 20, "test": 20}
-    assert health["columns"] == 5, "the split is no feature"
+    assert health["columns"] == 5, "the split is not a feature"
 
 
 @pytest.mark.parametrize("ending", [".tsv", ".parquet", ".npz", ".graphml"])
@@ -201,7 +166,7 @@ def test_other_formats(asgat, ending):
     assert "predictions: p.parquet" in output
 
 
-# -- what can be handled, and is said ---------------------------------------------------------------------------------
+# -- what is handled, and reported ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -218,12 +183,12 @@ def test_other_formats(asgat, ending):
             lambda rows: [row.__setitem__(3, f"t{i}") for i, row in enumerate(rows[1:])],
             "Column town: left out, as most texts occur once",
         ),
-        (lambda rows: [row.__delitem__(slice(2, None)) for row in rows], "told apart by their degree"),
+        (lambda rows: [row.__delitem__(slice(2, None)) for row in rows], "the degree of a node is its feature"),
         (lambda rows: rows[5].__setitem__(2, "inf"), "size (1), town (9)"),
         (lambda rows: rows[5].__setitem__(2, "1e300"), "run directory"),
     ],
 )
-def test_handled_and_said(asgat, change, words):
+def test_handled_and_reported(asgat, change, words):
     write_graph()
     rows = lines("nodes.csv")
     change(rows)
@@ -231,6 +196,38 @@ def test_handled_and_said(asgat, change, words):
     code, output, errors = asgat(*FIT, *QUICK)
     assert code == 0, errors
     assert words in output
+
+
+def test_control_characters_in_names_do_not_reach_the_terminal(asgat, place):
+    """A class, a column, an id and a file with an escape sequence, through every command that prints them."""
+    red = "\x1b[31m"
+    write_graph(hidden=0.0)
+    rows = lines("nodes.csv")
+    rows[0][2], rows[1][0] = f"{red}size", f"{red}0"
+    rows[0][3] = f"{red}town"
+    for row in rows[1:]:
+        row[1] += red
+        row[2] = "" if row is rows[4] else row[2]
+    write(f"{red}nodes.csv", rows)
+    edges = [[cell if cell != "n0" else f"{red}0" for cell in row] for row in lines("edges.csv")]
+    write("edges.csv", edges)
+    given = ["--edges", "edges.csv", "--nodes", f"{red}nodes.csv"]
+    commands = {
+        "fit": ["fit", *given, "--label", "kind", "--out", "run", *QUICK],
+        "predict": ["predict", "run", *given, "-o", f"{red}p.csv"],
+        "explain": ["explain", "run", "--node", f"{red}0"],
+        "report": ["report", "run"],
+    }
+    for name, command in commands.items():
+        code, output, errors = asgat(*command)
+        assert code == 0, errors
+        assert "\x1b" not in output + errors, name
+        assert name == "report" or r"\x1b[31m" in output, name
+    assert f"buyer{red}" in Path(f"{red}p.csv").read_text(encoding="utf-8"), "files keep the names"
+    code, _, errors = asgat(*commands["fit"], "--ignore", f"{red}absent")
+    assert code == 2
+    assert "\x1b" not in errors
+    assert r"\x1b[31mabsent" in errors
 
 
 # -- what is refused --------------------------------------------------------------------------------------------------
@@ -259,9 +256,9 @@ BAD: dict[str, tuple[dict[str, str | bytes], list[str], str]] = {
     "a Parquet called CSV": ({"nodes.csv": b"PAR1xxxxPAR1"}, [], "is a Parquet file"),
     "a zip called CSV": ({"nodes.csv": b"PK\x03\x04xx"}, [], "zip archive"),
     "a binary called CSV": ({"nodes.csv": b"\0\1\2\3"}, [], "null bytes"),
-    "a text called Parquet": ({"nodes.parquet": NODES}, ["--nodes", "nodes.parquet"], "no such file"),
-    "a text called npz": ({"nodes.npz": NODES}, ["--nodes", "nodes.npz"], "no such file"),
-    "a text called GraphML": ({"g.graphml": NODES}, ["--edges", "g.graphml"], "no proper XML"),
+    "a text called Parquet": ({"nodes.parquet": NODES}, ["--nodes", "nodes.parquet"], "is not such a file"),
+    "a text called npz": ({"nodes.npz": NODES}, ["--nodes", "nodes.npz"], "is not such a file"),
+    "a text called GraphML": ({"g.graphml": NODES}, ["--edges", "g.graphml"], "not valid XML"),
     "a document type": ({"g.graphml": "<!DOCTYPE a []><graphml/>"}, ["--edges", "g.graphml"], "document type"),
     "an unknown ending": ({"nodes.json": NODES}, ["--nodes", "nodes.json"], "files that can be read end in"),
     "a file that is not there": ({}, ["--nodes", "absent.csv"], "absent.csv cannot be read"),
@@ -279,7 +276,7 @@ BAD: dict[str, tuple[dict[str, str | bytes], list[str], str]] = {
         [],
         "different values",
     ),
-    "an unclosed quote": ({"nodes.csv": NODES + 'e,"x,1\n'}, [], "no proper line"),
+    "an unclosed quote": ({"nodes.csv": NODES + 'e,"x,1\n'}, [], "not a valid line"),
     "an unknown setting": ({}, ["--set", "kk=3"], "Unknown setting 'kk'"),
     "an unknown model": ({}, ["--model", "gnc"], "Unknown model 'gnc'"),
     "an unwritable place": ({"file": "x"}, ["--out", "file/run"], "cannot be"),
@@ -309,7 +306,7 @@ def test_bad_input_is_one_sentence_and_code_two(asgat, place, case):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["predict", "absent"], "no run directory"),
+        (["predict", "absent"], "not a run directory"),
         (["predict", "run", "-o", "p.xlsx"], "must end in .csv"),
         (["predict", "run", "--nodes", "nodes.csv"], "need their edges"),
         (["predict", "run", "--edges", "edges.csv"], "holds edges only"),
@@ -326,7 +323,7 @@ def test_predictions_that_cannot_be_made(asgat, arguments, words):
 
 @pytest.mark.parametrize("name", ["graph.npz", "encoder.json", "health.json", "model.safetensors", "result.json"])
 @pytest.mark.parametrize("content", [b"", b"nonsense", b"{}"])
-def test_a_damaged_run_is_told(asgat, place, name, content):
+def test_a_damaged_run_is_reported(asgat, place, name, content):
     write_graph(20, hidden=0.0)
     assert asgat(*FIT, *QUICK, "--set", "epochs=1")[0] == 0
     (place / "run" / name).write_bytes(content)
