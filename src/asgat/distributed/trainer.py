@@ -79,11 +79,13 @@ def run_distributed(
             "relaunch the same command, with any number of ranks, and it goes on from the last checkpoint"
         )
 
-    def begin() -> tuple[list[dict[str, Any]], bytes]:
+    def begin() -> tuple[list[dict[str, Any]], bytes | None]:
         done = directory.begin(settings, fresh) if directory else []
-        return done, (checkpointer.load() if checkpointer else None) or b""
+        return done, checkpointer.read() if checkpointer else None
 
-    done, saved = group.from_first(begin)
+    done, content = group.from_first(begin)
+    if checkpointer:
+        checkpointer.content = content
     missing = [i for i in runs if i not in {row["run"] for row in done}]
     history: list[Any] = []
     if missing:
@@ -113,9 +115,8 @@ def run_distributed(
         run = Run(job, part.baseline)
         times: list[float] = []
         make = partial(ShardedProgram, part=part, times=times, say=say if group.first else None)
-        for _ in train_runs(task, [run], 1, progress, checkpointer, make, saved):
+        for _ in train_runs(task, [run], 1, progress, checkpointer, make):
             pass
-        saved = b""  # of the first run alone
         outcome = run.outcome()
         if isinstance(outcome, DivergedError):
             raise outcome
@@ -137,19 +138,30 @@ def run_distributed(
 
 
 class RankCheckpointer(Checkpointer):
-    """A checkpointer of which rank 0 alone writes; Ctrl-C ends a rank as it ends any process.
+    """A checkpointer of which rank 0 alone reads and writes; Ctrl-C ends a rank as it ends any process.
 
     Args:
         writes: whether this is rank 0.
         folder, device, data, epochs: as for :class:`Checkpointer`.
+
+    Attributes:
+        content: of the file as rank 0 read it, for the first run that is trained.
     """
 
     def __init__(self, folder: Path | str, device: str, data: str, epochs: int, writes: bool) -> None:
         super().__init__(folder, device, data, epochs=epochs)
         self.writes = writes
+        self.content: bytes | None = None
 
     def __enter__(self) -> Self:
         return self
+
+    def read(self) -> bytes | None:
+        return super().load()
+
+    def load(self) -> bytes | None:
+        content, self.content = self.content, None
+        return content
 
     def due(self, epochs: int = 1) -> bool:
         return self.writes and super().due(epochs)

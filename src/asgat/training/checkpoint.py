@@ -79,7 +79,7 @@ class Checkpointer(Interrupt):
 
     def restore(self, content: bytes | None, runs: Sequence[Run]) -> dict[int, State]:
         """Puts the runs of a checkpoint back; returns the snapshots of those in the middle by position in ``runs``."""
-        if not content:
+        if content is None:
             return {}
         saved = decode(content, self.path, self.device, self.data)
         snapshots: dict[int, State] = {}

@@ -11,10 +11,11 @@ from torch import Tensor, nn
 
 from asgat.config import TrainConfig
 from asgat.data.dataset import Split
+from asgat.errors import AsgatError
 from asgat.training.checkpoint import Checkpointer
 from asgat.training.minibatch import MinibatchProgram
 from asgat.training.objective import evaluate
-from asgat.training.program import Program, Task, epochs_of
+from asgat.training.program import Program, Task, epochs_of, other_model, shapes
 from asgat.training.run_state import (
     DivergedError,
     Epoch,
@@ -28,6 +29,7 @@ from asgat.training.run_state import (
     member_seed,
 )
 
+OWN_SETTINGS = ("lr", "weight_decay", "dropout")  # in which stacked runs may differ
 Progress = Callable[[Job, Epoch], None]
 MakeProgram = Callable[[Task, Sequence[Run], Sequence[State | None]], Program]
 
@@ -134,7 +136,6 @@ def train_runs(
     progress: Progress | None = None,
     checkpointer: Checkpointer | None = None,
     make_program: MakeProgram | None = None,
-    saved: bytes | None = None,
 ) -> Iterator[tuple[int, Run]]:
     """Trains runs to their end, and yields each with its position when it is finished.
 
@@ -144,16 +145,19 @@ def train_runs(
         task, at_once, progress, checkpointer: as for :func:`train_jobs`.
         runs: the runs; they are changed.
         make_program: how to train; by default chosen by the settings.
-        saved: a checkpoint's content, if it was read elsewhere.
     """
     snapshots: dict[int, State] = {}
     with checkpointer or nullcontext():
         if checkpointer:
-            snapshots = checkpointer.restore(checkpointer.load() if saved is None else saved, runs)
+            snapshots = checkpointer.restore(checkpointer.load(), runs)
+            _check_best_states(task, runs)
         yield from ((i, run) for i, run in enumerate(runs) if run.finished)
         waiting = [i for i, run in enumerate(runs) if not run.finished]
         config = runs[0].job.config
-        room = 1 if make_program or not task.stacks(config) else at_once or len(runs)
+        room = 1
+        if not make_program and task.stacks(config):
+            _check_settings([run.job.config for run in runs])
+            room = at_once or len(runs)
         if make_program is None:
             make_program = MinibatchProgram if getattr(config, "batch_size", None) is not None else Program
         while waiting:
@@ -181,6 +185,25 @@ def train_runs(
                     yield i, runs[i]
             if checkpointer and checkpointer.asked and waiting:
                 _save(checkpointer, runs, snapshots)
+
+
+def _check_best_states(task: Task, runs: Sequence[Run]) -> None:
+    """Refuses the weights of earlier attempts, or of finished runs, if they are those of another model."""
+    resumed = [run for run in runs if run.best is not None or run.best_state]
+    if resumed:
+        own = shapes(task.example(resumed[0].job.config).state_dict())
+        if not all(shapes(run.best_state) == (own if run.best is not None else {}) for run in resumed):
+            raise other_model()
+
+
+def _check_settings(configs: Sequence[TrainConfig]) -> None:
+    first, *others = (config.to_dict() for config in configs)
+    differing = [key for key in first if key not in OWN_SETTINGS and any(own[key] != first[key] for own in others)]
+    if differing:
+        raise AsgatError(
+            "Runs that are stacked may differ in lr, weight_decay and dropout only, but these differ in "
+            f"{', '.join(differing)}; train them one after the other."
+        )
 
 
 def _advance(

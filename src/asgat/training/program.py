@@ -238,7 +238,7 @@ class Program:
         own |= {f"kept.{name}": value for name, value in self.kept[row].items()}
         own |= {f"adam.{name}": value for name, value in self.adam.state(row).items()}
         given = {name: value for name, value in snapshot.items() if not name.startswith("random")}
-        if {k: (v.shape, v.dtype) for k, v in own.items()} != {k: (v.shape, v.dtype) for k, v in given.items()}:
+        if shapes(own) != shapes(given):
             raise other_model()
         for name, value in own.items():
             value.copy_(snapshot[name])
@@ -255,6 +255,10 @@ class Program:
                     torch.cuda.set_rng_state(snapshot["random.cuda"].cpu(), self.device)
         except (RuntimeError, TypeError) as error:  # of another generator, or none at all
             raise other_model() from error
+
+
+def shapes(state: State) -> dict[str, tuple[torch.Size, torch.dtype]]:
+    return {name: (value.shape, value.dtype) for name, value in state.items()}
 
 
 def other_model() -> AsgatError:

@@ -128,6 +128,8 @@ def _run(
                 callbacks.counted(len(done), len(splits))
     if checkpointer:
         checkpointer.remove()
+        if checkpointer.asked:  # in the last epoch: all is saved, and what would follow is not wanted
+            raise KeyboardInterrupt
     return summarise(settings, dataset.metric, done)
 
 
