@@ -71,7 +71,8 @@ def predict(
     ignore: Ignore = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="File: .csv, .tsv or .parquet.")] = Path("predictions.csv"),
     safe_csv: Annotated[
-        bool, typer.Option("--safe-csv", help="Put an apostrophe before text that a spreadsheet would run as a formula.")
+        bool,
+        typer.Option("--safe-csv", help="Put an apostrophe before text that a spreadsheet would run as a formula."),
     ] = False,
     json: options.Json = None,
 ) -> None:
