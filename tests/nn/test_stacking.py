@@ -15,7 +15,8 @@ from asgat.kernels import dropout_seeds
 from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn import ASGAT
 from asgat.nn.stacking import stack
-from asgat.spectral import ChebyshevOperator, ExactOperator, TableOperator
+from asgat.spectral import ChebyshevOperator, ExactOperator
+from asgat.tables import TableOperator
 
 FEATURES = 7
 OPERATORS: dict[str, Any] = {
