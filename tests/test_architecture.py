@@ -104,7 +104,7 @@ def import_cycles(source: Path) -> list[str]:
     for name, _, target in inner_imports(source):
         if target in known and target not in (name, source.name):
             edges[name].add(target)
-    found = []
+    found: list[str] = []
     while True:
         try:
             TopologicalSorter(edges).prepare()

@@ -91,7 +91,7 @@ def test_explanations_are_those_of_the_old_version(run, node, old, asgat, tmp_pa
     for row, expected in zip(now["rows"], before["rows"], strict=True):
         for key in ("layer", "head", "node", "hops", "class", "band"):
             assert row[key] == expected[key]
-        for key in ("weight", "score"):
+        for key in ("weight", "score", "bands"):
             assert row[key] == pytest.approx(expected[key], abs=1e-5)
 
 

@@ -10,6 +10,7 @@ import zipfile
 from importlib import metadata
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -120,8 +121,12 @@ def test_importing_the_package_is_quick():
 def test_public_names_are_those_of_their_modules():
     from asgat import ASGAT, ASGATClassifier, ASGATConv, Graph, load_dataset
 
-    modules = {"asgat.nn": (ASGAT, ASGATConv), "asgat.graph": (Graph,), "asgat.data": (load_dataset,)}
-    modules["asgat.estimator.classifier"] = (ASGATClassifier,)
+    modules: dict[str, tuple[Any, ...]] = {
+        "asgat.nn": (ASGAT, ASGATConv),
+        "asgat.graph": (Graph,),
+        "asgat.data": (load_dataset,),
+        "asgat.estimator.classifier": (ASGATClassifier,),
+    }
     for module, values in modules.items():
         for value in values:
             assert getattr(importlib.import_module(module), value.__name__) is value
@@ -129,7 +134,7 @@ def test_public_names_are_those_of_their_modules():
     with pytest.raises(AttributeError, match="module 'asgat' has no attribute 'GAT'"):
         _ = asgat.GAT
     with pytest.raises(ImportError, match="GAT"):
-        from asgat import GAT  # type: ignore[attr-defined]  # noqa: F401
+        from asgat import GAT  # noqa: F401
 
 
 def test_the_version_is_one():

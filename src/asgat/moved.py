@@ -29,13 +29,11 @@ MODULES = {
     "asgat.similar": "asgat.graph.knn_edges",
     "asgat.sparse_features": "asgat.kernels.sparse_features",
     "asgat.spectral.table": "asgat.tables.table_operator",
-    "asgat.training.checkpoint": "asgat.training.run_directory",
 }
 NAMES = {  # those with another name, or in another place than the rest of their module
     "asgat.coupling.coupling_graph": "asgat.graph.cocitation.cocitation_graph",
     "asgat.data.own_graph.OwnGraph": "asgat.tabular.user_graph.UserGraph",
     "asgat.data.own_graph.as_own_graph": "asgat.tabular.conversions.as_user_graph",
-    "asgat.explain.explain": "asgat.explain.explanation.explain",
     "asgat.nn.committee.Committee": "asgat.nn.ensemble.Ensemble",
     "asgat.similar.join_similar": "asgat.graph.knn_edges.add_knn_edges",
     "asgat.spectral.ArmaTableOperator": "asgat.tables.ArmaTableOperator",

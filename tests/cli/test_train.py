@@ -30,7 +30,7 @@ def timeless(result):
     ("arguments", "parts"),
     [
         (["karat"], ["'karat'", "Did you mean 'karate'?"]),
-        (["zzzzzz"], ["'zzzzzz'", "Known are: cora"]),
+        (["zzzzzz"], ["'zzzzzz'", "Choose from: cora"]),
         (["[/karate]"], ["'[/karate]'"]),
         (["[red]karate"], ["'[red]karate'"]),
         (["karate", "--splits", "a"], ["'a'", "0-9"]),
@@ -66,10 +66,10 @@ def test_bad_input_is_a_sentence_and_leaves_nothing(refused, command, arguments,
         (["--set", "heads=0"], ["heads must be at least 1", "0"]),
         (["--set", "order=0"], ["order must be at least 1", "0"]),
         (["--set", "sampling_points=3"], ["sampling_points is no longer a setting", "ChebyshevOperator"]),
-        (["--set", "root=true"], ["asgat-cheb stands for root", "asgat-plus"]),
+        (["--set", "root=true"], ["asgat-cheb fixes root", "asgat-plus"]),
         (["--set", "root=perhaps"], ["root must be true or false", "'perhaps'"]),
         (["--set", "filter_hidden=8,x"], ["filter_hidden", "'8,x'"]),
-        (["--model", "mlp", "--set", "heads=2"], ["'heads'", "Known are: lr"]),
+        (["--model", "mlp", "--set", "heads=2"], ["'heads'", "Choose from: lr"]),
     ],
 )
 def test_bad_settings_of_a_model(refused, arguments, parts):

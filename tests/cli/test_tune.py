@@ -99,7 +99,7 @@ def test_a_search_by_held_out_and_validation_nodes_says_so(done, place):
         (["nosuch"], "There is no data set 'nosuch'"),
         (["karate", "--model", "gnc"], "Unknown model 'gnc'"),
         (["karate", "--both"], "--both needs --folds"),
-        (["karate", "--set", "root=true"], "asgat-cheb stands for root"),
+        (["karate", "--set", "root=true"], "asgat-cheb fixes root"),
         (["karate", "--set", "nosuch=1"], "Unknown setting 'nosuch'"),
         (["karate", "--splits", "0-99"], "karate has splits 0 to 9"),
         (["karate", "--storage", "nosuch://there"], "no database known here"),

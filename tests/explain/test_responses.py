@@ -7,6 +7,7 @@ from tests.strategies import ZOO
 from asgat.explain.responses import applied_response, correlation, filter_response, response_shape
 from asgat.filters import HeatFilter, MLPFilter
 from asgat.spectral import ChebyshevOperator, ExactOperator
+from asgat.tables import TableOperator
 
 FREQUENCY = np.linspace(0.0, 2.0, 401)
 FLAT = np.ones_like(FREQUENCY)
@@ -79,5 +80,7 @@ def test_the_applied_response_is_the_operators_polynomial():
     coarse = applied_response(ChebyshevOperator(GENERIC, order=2), filter, frequency)
     fine = applied_response(ChebyshevOperator(GENERIC, order=60), filter, frequency)
     truth = applied_response(ExactOperator(GENERIC), filter, frequency)
+    for table in (TableOperator(GENERIC, order=2), TableOperator(GENERIC, order=2, builder="truncated")):
+        np.testing.assert_allclose(applied_response(table, filter, frequency), coarse, atol=1e-6)
     assert coarse.shape == truth.shape == (50, 2)
     assert np.abs(fine - truth).max() < 1e-4 < 0.1 < np.abs(coarse - truth).max()

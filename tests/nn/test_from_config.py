@@ -99,9 +99,10 @@ def test_a_k_above_the_number_of_nodes_means_all_that_are_reachable(graph):
 
 
 def test_members_make_an_ensemble_of_different_networks():
-    net = build_asgat(ASGATConfig(members=3, hidden=4), 3, 2)
-    assert isinstance(net, Ensemble)
-    first, second, third = (member.layers[0].weight for member in net.members)
+    net: Any = build_asgat(ASGATConfig(members=3, hidden=4), 3, 2)
+    members: list[Any] = list(net.members)
+    first, second, third = (member.layers[0].weight for member in members)
+    assert type(net) is Ensemble
     assert not torch.equal(first, second)
     assert not torch.equal(second, third)
 

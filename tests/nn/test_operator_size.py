@@ -12,19 +12,12 @@ from asgat.nn.operator_size import (
     dense_size,
     exact_size,
     exact_table_size,
-    matrix_bytes,
-    pair_bytes,
     truncated_table_size,
 )
 from asgat.spectral import ArmaOperator
 
 N = 500
 CPU = torch.device("cpu")
-
-
-def test_matrices_and_pairs():
-    assert matrix_bytes(N, 998) == 12 * 1498
-    assert (pair_bytes(False), pair_bytes(True)) == (36, 60)
 
 
 def test_eigenvectors():

@@ -6,16 +6,22 @@ from typing import Any
 
 import pytest
 import torch
-from tests.strategies import ZOO
+from tests.kernels.devices import CUDA
+from tests.strategies import ZOO, generic_graph
 from torch import Tensor, nn
 
+from asgat.errors import AsgatError
 from asgat.filters import BandStop, HeatFilter, MLPFilter, PolynomialFilter, WalkFilter
 from asgat.graph import Graph
 from asgat.kernels import dropout_seeds
 from asgat.kernels.sparse_features import SparseFeatures
-from asgat.nn import ASGAT
-from asgat.nn.stacking import stack
-from asgat.spectral import ChebyshevOperator, ExactOperator, TableOperator
+from asgat.nn import ASGAT, ASGATConv
+from asgat.nn.asgat_linear import ASGATLinear
+from asgat.nn.baselines import MLP
+from asgat.nn.ensemble import Ensemble
+from asgat.nn.stacking import count_dropouts, load_run_state, run_state, stack, stackable
+from asgat.spectral import ArmaOperator, ChebyshevOperator, ExactOperator
+from asgat.tables import TableOperator
 
 FEATURES = 7
 OPERATORS: dict[str, Any] = {
@@ -73,11 +79,8 @@ def alone(model: nn.Module, run: int, inputs: tuple[Any, ...]) -> Outcome:
 
 def outcome(model: nn.Module, inputs: tuple[Any, ...]) -> Outcome:
     out = model.train()(*inputs)
-    out.backward(
-        torch.sin(1.0 + torch.arange(out[..., :, :].numel())).to(out).view(out.shape)[..., :, :]
-        if out.dim() == 2
-        else torch.sin(1.0 + torch.arange(out[0].numel())).to(out).view(out.shape[1:]).expand_as(out)
-    )
+    shape = out.shape[-2:]
+    out.backward(torch.sin(1.0 + torch.arange(shape.numel())).view(shape).to(out).expand_as(out))
     with torch.no_grad():
         evaluated = model.eval()(*inputs)
     return out.detach(), {name: value.grad for name, value in model.named_parameters()}, evaluated
@@ -100,11 +103,18 @@ def assert_same(single: Outcome, stacked: Outcome, row: int) -> None:
         assert value is None or torch.equal(own[row], value), name
 
 
-def check(graph: Graph, operator: str, dtype: torch.dtype, sparse: bool, dropout: list[float], **options: Any) -> None:
+def check(
+    graph: Graph,
+    operator: str,
+    dtype: torch.dtype = torch.float32,
+    sparse: bool = False,
+    dropout: tuple[float, ...] = (0.3, 0.0, 0.6),
+    **options: Any,
+) -> None:
     inputs = features(graph, sparse, dtype), OPERATORS[operator](graph, dtype=dtype)
-    models = [make(run, dtype, dropout[run], **options) for run in range(3)]
+    models = [make(run, dtype, p, **options) for run, p in enumerate(dropout)]
     singles = [alone(model, run, inputs) for run, model in enumerate(models)]
-    for runs in ([0, 1, 2], [2, 0], [0], [1]):
+    for runs in (list(range(len(models))), [2, 0], [0], [1]):
         stacked = in_a_stack(models, runs, inputs)
         for row, run in enumerate(runs):
             assert_same(singles[run], stacked, row)
@@ -115,10 +125,169 @@ def check(graph: Graph, operator: str, dtype: torch.dtype, sparse: bool, dropout
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_every_option(options, operator, sparse, dtype):
-    check(ZOO["generic too"], operator, dtype, sparse, [0.3, 0.0, 0.6], **options)
+    check(ZOO["generic too"], operator, dtype, sparse, **options)
 
 
 @pytest.mark.parametrize("name", [name for name in ZOO if name != "no nodes"])
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_every_graph(name, operator):
-    check(ZOO[name], operator, torch.float32, False, [0.3, 0.0, 0.6], root=True)
+    check(ZOO[name], operator, root=True)
+
+
+@pytest.mark.parametrize("elu", ["every", "hidden", "last", "none"])
+def test_every_place_of_the_elu(elu):
+    check(ZOO["generic"], "table", elu=elu)
+
+
+@pytest.mark.parametrize("operator", ["exact", "chebyshev"])
+def test_attention_to_all_nodes(operator):
+    check(ZOO["generic"], operator, k=None)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_linear_last_layer(dtype):
+    check(ZOO["generic"], "table", dtype, kind=ASGATLinear)
+
+
+def test_scores_by_rational_functions():
+    OPERATORS["arma"] = partial(ArmaOperator, numerator=3, denominator=2)
+    check(ZOO["generic"], "arma", torch.float64)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_work_for_several_threads(threads):
+    """So much of it that kernels and PyTorch's sums start threads for the stack, and some already for one run."""
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(threads)
+        options = {"root": True, "mix": True, "jump": True, "propagate": True, "heads": 4, "k": 4}
+        check(generic_graph(2, 3000), "table", dropout=(0.3, 0.0, 0.6, 0.5, 0.2), sparse=True, **options)
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_a_layer_alone():
+    graph = ZOO["generic"]
+    x, operator = features(graph, False, torch.float32), ChebyshevOperator(graph, order=4)
+    layers = [ASGATConv(FEATURES, 4, heads=2, k=3, root=True) for _ in range(3)]
+    stacked = stack(layers)
+    out, attention = stacked(x, operator, return_attention_weights=True)
+    for row, layer in enumerate(layers):
+        own, single = layer(x, operator, return_attention_weights=True)
+        assert torch.equal(out[row], own)
+        assert torch.equal(attention.index[row], single.index)
+        assert torch.equal(attention.weight[row], single.weight)
+    (one,) = stack(layers[:1])(x, operator)
+    assert torch.equal(one, out[0])
+
+
+def test_without_given_seeds_they_come_from_the_global_generator():
+    x, graph = torch.randn(6, FEATURES), ZOO["path"]
+    model = make(0, torch.float32, 0.5).train()
+    outputs = []
+    for one in (model, stack([model])):
+        torch.manual_seed(3)
+        outputs.append(one(x, graph))
+    assert torch.equal(outputs[0], outputs[1][0])
+    several = stack([model, model])(x, graph)
+    assert not torch.equal(several[0], several[1])
+
+
+def test_a_single_model_takes_no_given_seeds():
+    def refuse() -> Tensor:
+        raise AssertionError
+
+    with dropout_seeds(refuse):
+        make(0, torch.float32, 0.5).train()(torch.randn(6, FEATURES), ZOO["path"])
+    with dropout_seeds(refuse), pytest.raises(AssertionError):
+        stack([make(0, torch.float32, 0.5)]).train()(torch.randn(6, FEATURES), ZOO["path"])
+
+
+@pytest.mark.parametrize(
+    ("dropout", "options", "count"),
+    [([0.5], {}, 4), ([0.0, 0.5], {"jump": True}, 5), ([0.0, 0.0], {}, 0), ([0.5], {"num_layers": 3}, 6)],
+)
+def test_dropouts_are_counted(dropout, options, count):
+    stacked = stack([make(0, torch.float32, p, **options) for p in dropout]).eval()
+    assert count_dropouts(stacked, torch.randn(6, FEATURES), ZOO["path"]) == count
+    assert not stacked.training
+
+
+def test_nothing_passes_between_runs():
+    stacked = stack([make(run, torch.float32, root=True) for run in range(3)])
+    x, operator = torch.randn(20, FEATURES), TableOperator(ZOO["generic too"], order=4, candidates=4)
+    before = stacked(x, operator)
+    with torch.no_grad():
+        stacked.layers[0].weight[1] = float("nan")
+    logits = stacked(x, operator)
+    assert logits[1].isnan().all()
+    assert torch.equal(logits[[0, 2]], before[[0, 2]])
+    (gradient,) = torch.autograd.grad(logits.sum(), stacked.layers[1].weight)
+    assert gradient[[0, 2]].isfinite().all()
+
+
+def test_weights_of_a_run_are_those_of_its_model():
+    models = [make(run, torch.float32, filter=HeatFilter, jump=True) for run in range(3)]
+    stacked = stack(models)
+    assert type(stacked) is ASGAT
+    assert stacked.state_dict().keys() == models[0].state_dict().keys()
+    assert [p.requires_grad for p in stacked.parameters()] == [p.requires_grad for p in models[0].parameters()]
+    for row, model in enumerate(models):
+        state = run_state(stacked, row)
+        assert all(torch.equal(state[name], value) for name, value in model.state_dict().items())
+        model.load_state_dict(state)
+    load_run_state(stacked, 0, run_state(stacked, 2))
+    assert torch.equal(stacked.layers[0].weight[0], models[2].layers[0].weight)
+    assert torch.equal(stacked.layers[0].weight[1], models[1].layers[0].weight)
+    run_state(stacked, 1)["layers.0.weight"].zero_()
+    assert torch.equal(stacked.layers[0].weight[1], models[1].layers[0].weight)
+
+
+def test_states_that_do_not_fit_are_refused():
+    stacked = stack([make(0, torch.float32)])
+    with pytest.raises(AsgatError, match="jump_weight"):
+        load_run_state(stacked, 0, make(0, torch.float32, jump=True).state_dict())
+
+
+def test_the_stack_shares_nothing_with_its_models():
+    model = make(0, torch.float32)
+    before = copy.deepcopy(model.state_dict())
+    stacked = stack([model])
+    with torch.no_grad():
+        for value in stacked.parameters():
+            value.fill_(7.0)
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+    assert model.dropout == 0.0
+
+
+def test_which_models_can_be_stacked():
+    assert all(map(stackable, (ASGAT(3, 4, 2), ASGATLinear(3, 4, 2), ASGATConv(3, 4))))
+    assert not any(map(stackable, (MLP(3, 4, 2), Ensemble([ASGAT(3, 4, 2)]), nn.Linear(3, 2))))
+    for models in ([], [MLP(3, 4, 2)], [ASGAT(3, 4, 2), ASGATLinear(3, 4, 2)]):
+        with pytest.raises(AsgatError, match="stacked"):
+            stack(models)
+
+
+@pytest.mark.parametrize("device", [CUDA])
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_on_cuda(device, options, operator, sparse):
+    """Close to the single models on the CPU, with the same dropout."""
+    graph = ZOO["generic too"]
+    x = features(graph, sparse, torch.float64)
+    models = [make(run, torch.float64, p, **options) for run, p in enumerate((0.3, 0.0, 0.6))]
+    held = OPERATORS[operator](graph, dtype=torch.float64)
+    singles = [alone(model, run, (x, held)) for run, model in enumerate(models)]
+    for runs in ([0, 1, 2], [2]):
+        stacked = stack([models[run].to(device) for run in runs])
+        draw = seeds_of(runs, [models[run].dropout for run in runs])
+        with dropout_seeds(lambda draw=draw: draw().to(device)):
+            logits, gradients, evaluated = outcome(stacked, (x.to(device), held.to(device)))
+        for row, run in enumerate(runs):
+            single = singles[run]
+            torch.testing.assert_close(logits[row].cpu(), single[0], rtol=1e-5, atol=1e-5)
+            torch.testing.assert_close(evaluated[row].cpu(), single[2], rtol=1e-5, atol=1e-5)
+            for name, value in single[1].items():
+                if value is not None:
+                    torch.testing.assert_close(gradients[name][row].cpu(), value, rtol=1e-5, atol=1e-5)

@@ -93,7 +93,12 @@ TABLE = {"form": "table", "candidates": 8, "order": 4}
 
 @pytest.mark.parametrize(
     ("model", "changes"),
-    [("gcn", {}), ("gat", {"heads": 2}), ("asgat-plus", TABLE), ("asgat-cheb", {**TABLE, "batch_size": 9, "epochs": 4})],
+    [
+        ("gcn", {}),
+        ("gat", {"heads": 2}),
+        ("asgat-plus", TABLE),
+        ("asgat-cheb", {**TABLE, "batch_size": 9, "epochs": 4}),
+    ],
     ids=str,
 )
 def test_killed_after_every_single_epoch(model, changes, tmp_path):
@@ -107,7 +112,9 @@ def test_killed_after_every_single_epoch(model, changes, tmp_path):
             break
         except Killed:
             continue
-    assert deaths >= whole[0].epochs - whole[0].restarts - 1  # nothing is left to save after the last epoch of an attempt
+    assert (
+        deaths >= whole[0].epochs - whole[0].restarts - 1
+    )  # nothing is left to save after the last epoch of an attempt
     assert_same_results(pieces, whole)
 
 

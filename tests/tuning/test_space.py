@@ -100,7 +100,7 @@ def test_a_start_outside_the_space_is_left_out():
 
 
 def test_bad_settings_are_refused():
-    with pytest.raises(AsgatError, match="asgat-cheb stands for root"):
+    with pytest.raises(AsgatError, match="asgat-cheb fixes root"):
         make_search_space("texas", "asgat-cheb", {"root": True})
     space = make_search_space("csbm", "mlp").space
     defaults = make_config("mlp").to_dict()

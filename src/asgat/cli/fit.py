@@ -70,6 +70,10 @@ def predict(
     nodes: Nodes = None,
     ignore: Ignore = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="File: .csv, .tsv or .parquet.")] = Path("predictions.csv"),
+    safe_csv: Annotated[
+        bool,
+        typer.Option("--safe-csv", help="Put an apostrophe before text that a spreadsheet would run as a formula."),
+    ] = False,
     json: options.Json = None,
 ) -> None:
     """Predict the class of every node of the fitted graph, or of another graph with the same columns.
@@ -83,7 +87,7 @@ def predict(
     check_writable(out)
     classifier = ASGATClassifier.from_pretrained(run)
     predictions = predictions_of(classifier, edges, nodes, ignore or [])
-    write_predictions(predictions, out)
+    write_predictions(predictions, out, safe_csv)
     for note in predictions.notes:
         say(f"· {note}", wrap=True)
     summary = summary_of(predictions)

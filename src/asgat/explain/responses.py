@@ -10,7 +10,8 @@ import torch
 from numpy.polynomial import chebyshev as cheb
 
 from asgat.filters import SpectralFilter
-from asgat.spectral import ArmaOperator, ChebyshevOperator, SpectralOperator
+from asgat.spectral import ChebyshevOperator, SpectralOperator
+from asgat.tables import TableOperator
 
 Floats = npt.NDArray[np.float64]
 
@@ -25,7 +26,7 @@ def filter_response(filter: SpectralFilter, frequency: np.ndarray) -> np.ndarray
 
 def applied_response(operator: SpectralOperator, filter: SpectralFilter, frequency: Floats) -> Floats:
     """The response [n, heads] an operator applies for a filter: its polynomial, if it approximates by one."""
-    if isinstance(operator, ChebyshevOperator) and not isinstance(operator, ArmaOperator):
+    if isinstance(operator, (ChebyshevOperator, TableOperator)):
         with torch.no_grad():
             coefficients = operator.coefficients(filter).cpu().double().numpy()
         return np.asarray(cheb.chebval(2.0 * frequency / operator.lambda_max - 1.0, coefficients.T)).T

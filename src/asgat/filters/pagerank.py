@@ -43,11 +43,8 @@ class PageRankFilter(SpectralFilter):
             self.gamma.copy_(left.unsqueeze(-1))
 
     def forward(self, frequency: Tensor) -> Tensor:
-        step = (1.0 - frequency).unsqueeze(-1)
-        response = torch.zeros_like(step)
-        for weight in self.gamma.flip(0):  # Horner's rule
-            response = response * step + weight
-        return response
+        walks = (1.0 - frequency).unsqueeze(-1) ** torch.arange(self.steps + 1, device=frequency.device)
+        return walks @ self.gamma
 
     def extra_repr(self) -> str:
         return f"heads={self.heads}, steps={self.steps}, alpha={self.alpha:g}"

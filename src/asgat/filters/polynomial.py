@@ -36,10 +36,8 @@ class PolynomialFilter(SpectralFilter):
             self.theta.normal_().div_(2.0**power)
 
     def forward(self, frequency: Tensor) -> Tensor:
-        response = torch.zeros_like(frequency).unsqueeze(-1)
-        for coefficient in self.theta.flip(0):  # Horner's rule
-            response = response * frequency.unsqueeze(-1) + coefficient
-        return response
+        powers = frequency.unsqueeze(-1) ** torch.arange(self.degree + 1, device=frequency.device)
+        return powers @ self.theta
 
     def extra_repr(self) -> str:
         return f"heads={self.heads}, degree={self.degree}"

@@ -14,17 +14,7 @@ from asgat.available_memory import available_memory
 from asgat.config import ASGATConfig
 from asgat.errors import AsgatError
 from asgat.graph import Graph
-from asgat.nn.operator_size import (
-    ARMA_ORDERS,
-    OperatorSize,
-    arma_size,
-    dense_size,
-    exact_size,
-    exact_table_size,
-    matrix_bytes,
-    pair_bytes,
-    truncated_table_size,
-)
+from asgat.nn import operator_size as sizes
 from asgat.tables.exact_builder import build_exact
 
 SMALL = 128  # nodes up to which scoring all pairs costs less than a table
@@ -91,18 +81,20 @@ def plan(graph: Graph, config: ASGATConfig, device: torch.device | str = "cpu", 
     n = graph.num_nodes
     k = n if config.k is None or (config.k > n and "table" not in form) else config.k  # a table pads its rows to k
     layers = [config.heads] * (config.layers - 1) + [config.out_heads]
-    pair, matrices = pair_bytes(config.exact_sums), 0
+    item, pair = (8, 60) if config.exact_sums else (4, 36)  # position, index, score, weight, dropout and two gradients
+    matrices = 0
     if form == "exact":
-        size = exact_size(n, max(layers))
+        size = sizes.exact_size(n, max(layers))
     elif form == "dense":
-        orders, estimate = (ARMA_ORDERS, arma_size) if config.operator == "arma" else (config.order + 1, dense_size)
-        size, matrices = estimate(n, orders, max(layers), config.k is None), 2
+        arma = config.operator == "arma"
+        orders = sizes.ARMA_ORDERS if arma else config.order + 1
+        size = (sizes.arma_size if arma else sizes.dense_size)(n, orders, max(layers), config.k is None)
+        matrices = 2
         pair += 0 if config.k is None else 4 * orders
     else:
         size, matrices = _table_size(graph, config, form, torch.device(device), sample), 3
-    operator = size.held + matrices * matrix_bytes(n, graph.num_entries)
+    operator = size.held + matrices * 12 * (graph.num_entries + n)
     attention = size.scores + sum(layers) * n * k * pair
-    item = 8 if config.exact_sums else 4
     features = sum((4 * heads + 2) * item * n * config.hidden for heads in layers)
     parts = {"operator": operator, "building": size.building, "attention": attention, "features": features}
     return Plan(form, operator + max(size.building, attention + features), parts)
@@ -143,13 +135,13 @@ def candidates_per_node(graph: Graph, order: int, candidates: int, cap: int, sam
     return min(float(n), 1 + neighbours + order * candidates)
 
 
-def _table_size(graph: Graph, config: ASGATConfig, form: str, device: torch.device, sample: bool) -> OperatorSize:
+def _table_size(graph: Graph, config: ASGATConfig, form: str, device: torch.device, sample: bool) -> sizes.OperatorSize:
     n, orders, item = graph.num_nodes, config.order + 1, getattr(torch, config.storage).itemsize
     candidates = table_candidates(n, config)
     if form == "truncated table":
-        return truncated_table_size(n, orders, candidates, item)
+        return sizes.truncated_table_size(n, orders, candidates, item)
     per_node = candidates_per_node(graph, config.order, candidates, config.cap, sample)
-    return exact_table_size(n, orders, per_node, item, device)
+    return sizes.exact_table_size(n, orders, per_node, item, device)
 
 
 def _alternatives(config: ASGATConfig, form: str, num_nodes: int) -> Iterator[dict[str, Any]]:

@@ -21,16 +21,6 @@ class OperatorSize(NamedTuple):
     scores: int = 0
 
 
-def matrix_bytes(nodes: int, entries: int) -> int:
-    """A sparse matrix of the graph with its diagonal."""
-    return 12 * (entries + nodes)
-
-
-def pair_bytes(exact_sums: bool) -> int:
-    """Position, index, score, weight, dropout and two gradients of one kept pair."""
-    return 60 if exact_sums else 36
-
-
 def exact_size(nodes: int, heads: int) -> OperatorSize:
     """The eigenvectors of a graph."""
     pairs = nodes * nodes

@@ -43,14 +43,12 @@ class ModelSpec:
         cost: of one layer; ``COST_LETTERS`` explains the letters.
         config: class of its settings.
         build: settings, number of features and of classes → module.
-        prepare: graph, settings, device and, optionally, a progress callback → what the module's ``forward`` takes
-            after x, computed once per graph.
+        prepare: graph, settings, device and, optionally, a progress callback and a reader of published relations →
+            what the module's ``forward`` takes after x, computed once per graph.
         defaults: settings with another default than ``config`` has.
         fixed: settings that belong to the name and cannot be changed.
-        sparse: whether its ``forward`` takes sparse features.
         per_node: whether its weights belong to the nodes of one graph, whatever its settings; ``build`` then takes
             their number too. :meth:`belongs_to_graph` looks at the settings as well.
-        published: whether ``prepare`` also takes the relations published with a data set.
     """
 
     summary: str
@@ -61,9 +59,7 @@ class ModelSpec:
     prepare: Callable[..., tuple[Any, ...]]
     defaults: Mapping[str, Any] = field(default_factory=dict)
     fixed: Mapping[str, Any] = field(default_factory=dict)
-    sparse: bool = True
     per_node: bool = False
-    published: bool = False
 
     def make(self, config: TrainConfig, in_channels: int, out_channels: int, num_nodes: int) -> nn.Module:
         """The module for a data set of this size."""
@@ -81,7 +77,7 @@ COST_LETTERS = (
 
 
 def _prepare_operator(
-    graph: Graph, config: ASGATConfig, device: torch.device, progress: Progress | None = None
+    graph: Graph, config: ASGATConfig, device: torch.device, progress: Progress | None = None, *_: Any
 ) -> tuple[Any, ...]:
     return (make_operator(graph, config, device, progress=progress),)
 
@@ -91,11 +87,7 @@ def _prepare_matrix(model: Any, graph: Graph, config: TrainConfig, device: torch
 
 
 def _prepare_relations(
-    graph: Graph,
-    config: GeomGCNConfig,
-    device: torch.device,
-    progress: Progress | None = None,
-    published: Reader | None = None,
+    graph: Graph, config: GeomGCNConfig, device: torch.device, _: Any = None, published: Reader | None = None
 ) -> tuple[Any, ...]:
     relations = find_relations(graph, config.space, published)
     return (SparseFeatures.from_dense(virtual_nodes(relations), device),)
@@ -177,7 +169,7 @@ MODELS: dict[str, ModelSpec] = {
     "geom-gcn": replace(
         _baseline(GeomGCN, "neighbours in the graph and in a latent space, by direction", "Pei et al., ICLR 2020",
                   "N·F·H + E·H", GeomGCNConfig, lr=0.05, weight_decay=5e-6, hidden=48),
-        build=_build_geom_gcn, prepare=_prepare_relations, published=True),
+        build=_build_geom_gcn, prepare=_prepare_relations),
 }
 # fmt: on
 

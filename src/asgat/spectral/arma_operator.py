@@ -134,7 +134,10 @@ class ArmaOperator(GraphOperator):
         return self._with_fallback(filter, evaluate)
 
     def _with_fallback(self, filter: SpectralFilter, evaluate: Callable[[Rational], Result]) -> Result:
-        """Evaluates the fit; heads that cannot be solved get q = 1."""
+        """Evaluates the fit, never compiled; heads that cannot be solved get q = 1."""
+        if torch.compiler.is_compiling():
+            outcome: Result = torch.compiler.disable(self._with_fallback)(filter, evaluate)
+            return outcome
         rational = self.rational(filter)
         failed = torch.zeros_like(rational.residual, dtype=torch.bool)
         worst = 0.0

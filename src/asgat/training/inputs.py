@@ -45,8 +45,6 @@ def make_features(
 ) -> torch.Tensor | SparseFeatures:
     """The features of a data set as the model takes them."""
     x = normalise_rows(dataset.x) if config.normalize_features else dataset.x
-    if not model_spec(model).sparse:
-        return torch.tensor(x, device=device)
     if getattr(config, "adjacency", False):
         return features_tensor(with_adjacency(x, graph_for(dataset, config)), device)
     return features_tensor(x, device)
@@ -56,6 +54,4 @@ def prepare_graph(
     dataset: Dataset, model: str, config: TrainConfig, device: torch.device, building: Progress | None = None
 ) -> tuple[Any, ...]:
     """What the model prepares from the graph of a data set."""
-    spec = model_spec(model)
-    relations = [dataset.relations] if spec.published else []
-    return spec.prepare(graph_for(dataset, config), config, device, building, *relations)
+    return model_spec(model).prepare(graph_for(dataset, config), config, device, building, dataset.relations)

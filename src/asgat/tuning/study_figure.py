@@ -57,7 +57,7 @@ def study_figure(rows: Sequence[dict[str, Any]], space: Space, path: Path, title
 
 
 def _lowest_shown(score: np.ndarray) -> float:
-    """The lower end of the score axis: trials far below the median are cut off, so that the best can be told apart."""
+    """The lower end of the score axis: trials far below the median are cut off, so that the best differ visibly."""
     if not score.size:
         return 0.0
     middle = float(np.median(score))
