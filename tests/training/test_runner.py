@@ -27,8 +27,25 @@ from asgat.training.run_state import DivergedError
 from asgat.training.runner import Callbacks, run, runs_at_once
 
 CPU = torch.device("cpu")
-KEYS = """dataset model config micro_f1 macro_f1 epochs ms_per_epoch peak_memory_mb val_micro_f1 certified_share mean_bound
-max_bound options fallback restarts seed versions""".split()
+KEYS = [
+    "dataset",
+    "model",
+    "config",
+    "micro_f1",
+    "macro_f1",
+    "epochs",
+    "ms_per_epoch",
+    "peak_memory_mb",
+    "val_micro_f1",
+    "certified_share",
+    "mean_bound",
+    "max_bound",
+    "options",
+    "fallback",
+    "restarts",
+    "seed",
+    "versions",
+]
 
 
 def timeless(result):
@@ -227,7 +244,14 @@ def test_a_directory_that_another_process_writes_is_refused(tmp_path, monkeypatc
         return locked(folder)
 
     monkeypatch.setattr(runner, "locked", waits)
-    run(tiny_dataset(), "mlp", quick(epochs=1), [0], out=tmp_path, callbacks=Callbacks(waiting=lambda: waited.append(True)))
+    run(
+        tiny_dataset(),
+        "mlp",
+        quick(epochs=1),
+        [0],
+        out=tmp_path,
+        callbacks=Callbacks(waiting=lambda: waited.append(True)),
+    )
     assert waited == [True]
 
 
