@@ -1,4 +1,4 @@
-# The README's two commands are `make demo` and `make test`; both set up what they need.
+# `make demo` and `make test` are the README's two commands; both create the virtual environment they need.
 PYTHON ?= python3
 BIN := .venv/bin
 
@@ -12,7 +12,7 @@ BIN := .venv/bin
 
 setup: .venv/installed
 
-demo: setup  ## ASGAT, GCN and MLP side by side on the embedded heterophilic graph
+demo: setup  ## compare ASGAT, GCN and MLP on the built-in heterophilic graph
 	$(BIN)/python -m asgat compare csbm --models asgat-cheb,gcn,mlp --splits 0-2 --out runs/demo
 	$(BIN)/python -m asgat report runs/demo/csbm-asgat-cheb-seed0-runs0-2
 
@@ -21,38 +21,38 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint  ## everything but the slow real-data trainings
+test: lint  ## all tests except slow trainings on real data
 	$(BIN)/python -m pytest -m "not slow"
 
-test-slow: setup  ## trains on the benchmark files in ASGAT_DATA_DIR
+test-slow: setup  ## train on the benchmark files in ASGAT_DATA_DIR
 	$(BIN)/python -m pytest -m slow
 
-coverage: setup  ## share of src the tests run; kernels a second time uncompiled, where coverage can see them
+coverage: setup  ## line coverage; kernels run a second time without compilation, because coverage does not see compiled code
 	$(BIN)/python -m coverage erase
 	$(BIN)/python -m pytest -m "not slow" --cov --cov-report= --cov-fail-under=0
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m "not slow" --cov --cov-append --cov-report= --cov-fail-under=0 -W ignore::RuntimeWarning tests/kernels tests/tables/test_exact_builder.py
 	$(BIN)/python -m coverage report --skip-covered
 
-fuzz: setup  ## spoiled files by the thousand for every reader
+fuzz: setup  ## read thousands of damaged files with every reader
 	$(BIN)/python -m tests.fuzz.run --count 24000
 
-mutants: setup  ## seeded faults in the numerics; goes on where it was
+mutants: setup  ## mutation tests of the numerics; resumes where it stopped
 	$(BIN)/python -m tests.mutation.run --seconds 100000
 
-bench: setup  ## time of one epoch against PyG's GAT, and growth with the graph
+bench: setup  ## time of one epoch against PyG's GAT, and growth with graph size
 	$(BIN)/python -m asgat bench epoch
 	$(BIN)/python -m asgat bench scale
 
-system-extras:  ## optional system packages that some tests use where they are found
+system-extras:  ## optional system packages; tests that need them skip without them
 	@set -e; packages="chromium postgresql"; missing=""; \
 	for package in $$packages; do \
 	  dpkg-query -W -f '$${Status}' $$package 2>/dev/null | grep -q "install ok installed" || missing="$$missing $$package"; \
 	done; \
-	if ! command -v apt-get >/dev/null; then echo "no apt-get here: install $$packages by hand, or let their tests skip"; \
-	elif [ -z "$$missing" ]; then echo "all there: $$packages"; \
+	if ! command -v apt-get >/dev/null; then echo "apt-get not found: install $$packages by hand; otherwise their tests are skipped"; \
+	elif [ -z "$$missing" ]; then echo "already installed: $$packages"; \
 	elif [ "$$(id -u)" = 0 ]; then apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $$missing; \
 	elif sudo -n true 2>/dev/null; then sudo -n apt-get update -q && sudo -n env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $$missing; \
-	else echo "installing$$missing takes root: run \`sudo make system-extras\`, or let their tests skip"; fi
+	else echo "installing$$missing needs root: run \`sudo make system-extras\`; otherwise their tests are skipped"; fi
 
 clean:
 	rm -rf .venv dist build runs .pytest_cache .mypy_cache .ruff_cache .hypothesis

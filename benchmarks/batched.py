@@ -1,4 +1,4 @@
-"""Ten splits trained together and one after the other: seconds, and whether they come to the same.
+"""Ten splits trained as one program and one after the other: seconds and scores of both.
 
 python benchmarks/batched.py --datasets texas,chameleon --device cuda --json batched.json
 """
@@ -11,14 +11,15 @@ import time
 from pathlib import Path
 from typing import Any
 
+from asgat.training.batched import run_batched
+
 from asgat.data import load_dataset
 from asgat.recipe import load_config
-from asgat.training.batched import run_batched
 from asgat.training.runner import run
 
 
 def compare(name: str, model: str, runs: list[int], device: str, changes: dict[str, Any]) -> dict[str, Any]:
-    """Both ways with the data set's recipe, the table included, after a few epochs of each that compile kernels."""
+    """Both ways with the data set's recipe, including the table, after a few epochs of each that compile kernels."""
     dataset = load_dataset(name)
     config = load_config(name, model, changes)
     few = config.replace(epochs=2, max_restarts=0)

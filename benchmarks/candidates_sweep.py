@@ -1,4 +1,4 @@
-"""Error and bound against the number of candidates, with trained filters; and the figure of docs/linear-attention.md.
+"""Error and bound by number of candidates, with trained filters; makes the figure of docs/linear-attention.md.
 
 python benchmarks/candidates_sweep.py --datasets cora,chameleon --scale docs/results/scale.json --out docs
 """
@@ -7,38 +7,28 @@ from __future__ import annotations
 
 import argparse
 import json
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from asgat.bench.certificate_error import judge
-from asgat.bench.settings import published_config
+from asgat.bench.certificate_error import certificate_errors, train_filters
+from asgat.bench.published_config import published_config
 from asgat.data import load_dataset
-from asgat.nn import ASGAT
-from asgat.nn.registry import make_operator, model_spec
-from asgat.training.runner import make_inputs
-from asgat.training.trainer import train
+from asgat.nn.from_config import make_operator
 
 CANDIDATES = [16, 20, 24, 32, 48]
 
 
 def sweep(dataset: str, epochs: int) -> list[dict[str, Any]]:
-    """Filters trained on the benchmarks' table, judged on tables of other sizes."""
+    """Errors of filters that were trained on the benchmarks' table, on tables of other sizes."""
     data = load_dataset(dataset)
     config = published_config(dataset, epochs=epochs)
-    cpu = torch.device("cpu")
-    build = partial(model_spec("asgat-cheb").build, config, data.num_features, data.num_classes)
-    inputs = make_inputs(data, "asgat-cheb", config, cpu)
-    outcome = train(build, inputs, torch.from_numpy(data.y), data.splits[0], config, 0)
-    model = build()
-    model.load_state_dict(outcome.state)
-    assert isinstance(model, ASGAT)
+    model, _ = train_filters(data, config, torch.device("cpu"))
     rows = []
     for candidates in CANDIDATES:
         operator = make_operator(data.graph, config.replace(candidates=candidates))
-        rows.append({"dataset": dataset, "candidates": candidates, **judge(model, operator)})  # type: ignore[arg-type]
+        rows.append({"dataset": dataset, "candidates": candidates, **certificate_errors(model, operator)})  # type: ignore[arg-type]
         print(rows[-1], flush=True)
     return rows
 
@@ -54,7 +44,7 @@ def draw(rows: list[dict[str, Any]], scale: dict[str, Any], path: Path) -> None:
         left.plot(x, [row["mean_bound"] for row in own], f"C{number}o--", label=f"{dataset}: mean bound")
         left.plot(x, [row["mean_error"] for row in own], f"C{number}o-", label=f"{dataset}: mean true error")
     left.set(yscale="log", xlabel="candidates per node", ylabel="error of a score (scores span about ±10)")
-    left.set_title("What the table leaves out")
+    left.set_title("Error of the table")
     left.legend(fontsize=8)
     nodes = [row["nodes"] for row in scale["rows"]]
     right.plot(nodes, [row["build_s"] for row in scale["rows"]], "C2o-", label="building the table")

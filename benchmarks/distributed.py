@@ -1,4 +1,4 @@
-"""Training in parts: what `docs/scale.md` tells, each figure by a command.
+"""Training on several ranks: the numbers of `docs/scale.md`, one command each.
 
 python benchmarks/distributed.py parity --datasets cora,chameleon,50000 --ranks 2,4 --json parity.json
 python benchmarks/distributed.py make 2000000 --degree 20 --out big        # a block model as files
@@ -57,7 +57,7 @@ def parity_data(name: str) -> Any:
 def parity_rank(
     rank: int, ranks: int, name: str, epochs: int, precision: str, exact_sums: bool, port: int, file: str
 ) -> None:
-    """One rank of a comparison; rank 0 writes what was found."""
+    """One rank of a comparison; rank 0 writes the result."""
     import torch
 
     from asgat.distributed.process_group import Group
@@ -76,13 +76,13 @@ def parity_rank(
 
 
 def parity(names: list[str], ranks: list[int], epochs: int, precision: str, sums: list[str]) -> dict[str, Any]:
-    """Losses of ranks against those of one process, and, for a measure, of one whose weights start 1e-7 aside."""
+    """Losses of ranks compared with one process and, for scale, one process whose initial weights differ by 1e-7."""
     import torch
+    from asgat.training.trainer import train
     from torch import multiprocessing
 
     from asgat.nn.registry import model_spec
     from asgat.training.runner import make_inputs
-    from asgat.training.trainer import train
 
     rows = []
     dtype = getattr(torch, precision)
@@ -93,24 +93,27 @@ def parity(names: list[str], ranks: list[int], epochs: int, precision: str, sums
         x, operator = make_inputs(data, "asgat-cheb", config, torch.device("cpu"))
         inputs = x.to(dtype=dtype), operator.to(dtype=dtype)
 
-        def build(aside: float, config: Any = config, data: Any = data) -> Any:
+        def build(shift: float, config: Any = config, data: Any = data) -> Any:
             model = spec.make(config, data.num_features, data.num_classes, data.num_nodes).to(dtype)
             draw = torch.Generator().manual_seed(1)
             with torch.no_grad():
                 for weight in model.parameters():
-                    weight.mul_(1 + aside * torch.randn(weight.shape, dtype=dtype, generator=draw))
+                    weight.mul_(1 + shift * torch.randn(weight.shape, dtype=dtype, generator=draw))
             return model
 
         alone, moved = (
             np.array([[e.train_loss, e.val_loss] for e in outcome.history])
             for outcome in (
-                train(partial(build, aside), inputs, torch.from_numpy(data.y), data.splits[0], config)
-                for aside in (0.0, 1e-7)
+                train(partial(build, shift), inputs, torch.from_numpy(data.y), data.splits[0], config)
+                for shift in (0.0, 1e-7)
             )
         )
         whole = operator.table.nbytes / 2**20
         itself = float(np.abs(moved - alone).max())
-        print(f"{name}, {precision}, {kind} sums: one process moved by 1e-7 parts by {itself:.1e}", flush=True)
+        print(
+            f"{name}, {precision}, {kind} sums: one process shifted by 1e-7 differs by {itself:.1e}",
+            flush=True,
+        )
         del inputs, operator, x
         for count in ranks:
             with tempfile.TemporaryDirectory() as folder:
@@ -172,7 +175,7 @@ def make(nodes: int, degree: float, out: Path, features: int = 64, classes: int 
 
 
 def watch_memory(process: subprocess.Popen[Any], found: dict[str, float]) -> None:
-    """The largest sum of what a process and its children hold that is not a file's: what must fit into memory."""
+    """The peak of the anonymous memory of a process and its children: what must fit into memory."""
     while process.poll() is None:
         total = 0.0
         for pid in [process.pid, *children(process.pid)]:
@@ -188,7 +191,7 @@ def watch_memory(process: subprocess.Popen[Any], found: dict[str, float]) -> Non
 
 
 def launch(ranks: int) -> list[str]:
-    """torchrun on this machine, at a port that is free."""
+    """The command of torchrun on this machine, on a free port."""
     return [
         sys.executable,
         "-m",
@@ -210,14 +213,14 @@ def children(pid: int) -> list[int]:
 
 
 def loopback_mb() -> float:
-    """What processes of this machine have sent each other through sockets since it was started."""
+    """Mebibytes sent over the loopback device since the machine was started."""
     lines = Path("/proc/net/dev").read_text().splitlines()
     return next(int(line.split(":")[1].split()[0]) for line in lines if line.strip().startswith("lo:")) / 2**20
 
 
 @contextlib.contextmanager
 def running(command: list[str], **options: Any) -> Iterator[subprocess.Popen[str]]:
-    """A process on one thread; whatever happens inside, it and what it started have ended after it."""
+    """A process on one thread; it and its children have ended after the body, also after an error."""
     process = subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, text=True, **options)
     try:
         yield process
@@ -228,7 +231,7 @@ def running(command: list[str], **options: Any) -> Iterator[subprocess.Popen[str
 
 
 def timed(command: list[str]) -> dict[str, Any]:
-    """Runs a command; seconds, the memory of it and its children, and what they sent each other."""
+    """Runs a command; returns its seconds, peak memory and traffic, including its children."""
     found: dict[str, float] = {}
     started, before = time.perf_counter(), loopback_mb()
     with running(command) as process:
@@ -242,7 +245,7 @@ def timed(command: list[str]) -> dict[str, Any]:
 
 
 def scale(sizes: list[int], degree: float, ranks: int, epochs: int, folder: Path, order: str) -> dict[str, Any]:
-    """Makes, converts and trains; memory in all, seconds of an epoch, exponent of its growth."""
+    """Makes, converts and trains; returns total memory, seconds of an epoch, and the exponent of its growth."""
     rows = []
     for nodes in sizes:
         place = folder / str(nodes)
@@ -289,8 +292,8 @@ def scale(sizes: list[int], degree: float, ranks: int, epochs: int, folder: Path
 def kill(times: int, ranks: int, seed: int, after: list[int]) -> dict[str, Any]:
     """Kills a random rank at a random moment, then relaunches; the result must be that of an undisturbed run.
 
-    Relaunched with as many ranks it is so to the last bit. With others dropout would draw other numbers: it is left
-    out, and losses are compared.
+    With the same number of ranks it must be identical to the last bit. With another number dropout would differ: it is
+    switched off, and losses are compared.
     """
     draw = random.Random(seed)
     settings = ["form=table", "epochs=150", "patience=150", "max_restarts=0"]
@@ -301,7 +304,7 @@ def kill(times: int, ranks: int, seed: int, after: list[int]) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
 
     def launched(count: int, out: Path) -> str:
-        """What is printed by a run to the end."""
+        """The output of a run that must succeed."""
         both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         with running([*launch(count), *train, "--out", str(out)], **both) as process:
             text: str = process.communicate()[0]
@@ -326,7 +329,7 @@ def kill(times: int, ranks: int, seed: int, after: list[int]) -> dict[str, Any]:
                 time.sleep(draw.uniform(0.0, whole["seconds"] + whole["ranks"][0]["build_s"]))
                 alive = children(process.pid)
                 if (out / "result.json").exists() or process.poll() is not None or len(alive) < ranks:
-                    process.communicate()  # too late: it had finished
+                    process.communicate()  # too late: it has finished
                     continue
                 victim = draw.randrange(ranks)
                 os.kill(alive[victim], signal.SIGKILL)
@@ -370,9 +373,9 @@ def read_losses(out: Path) -> list[tuple[float, float]]:
 
 
 def minibatch(dataset: str, batch_size: int, runs: int, epochs: int, folder: Path) -> dict[str, Any]:
-    """Full batches and mini-batches on the same runs, each in a process of its own, whose peak memory is told.
+    """Full batches and mini-batches on the same runs, each in a separate process to measure its peak memory.
 
-    What is finished stays in the folder, and the same command goes on from there.
+    Finished runs stay in the folder, and the same command continues from there.
     """
     rows = []
     for size in ("none", str(batch_size)):
@@ -404,7 +407,7 @@ def main() -> None:
     one.add_argument("--ranks", type=numbers, default=[2, 4])
     one.add_argument("--epochs", type=int, default=20)
     one.add_argument("--precision", choices=["float32", "float64"], default="float32")
-    one.add_argument("--sums", default="exact", help="over nodes: exact, plain, or both with a comma")
+    one.add_argument("--sums", default="exact", help="sums over nodes: exact, plain, or both with a comma")
     one = commands.add_parser("make")
     one.add_argument("nodes", type=int)
     one.add_argument("--degree", type=float, default=20.0)
@@ -420,7 +423,7 @@ def main() -> None:
     one.add_argument("--times", type=int, default=10)
     one.add_argument("--ranks", type=int, default=2)
     one.add_argument("--seed", type=int, default=0)
-    one.add_argument("--after", type=numbers, help="ranks to relaunch with, in turn; by default as many")
+    one.add_argument("--after", type=numbers, help="ranks to relaunch with, in turn; the same number by default")
     one = commands.add_parser("minibatch")
     one.add_argument("--dataset", default="pubmed")
     one.add_argument("--batch-size", type=int, default=2048)
@@ -430,7 +433,7 @@ def main() -> None:
     for one in commands.choices.values():
         one.add_argument("--json", type=Path)
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))  # so that what was started ends too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))  # so that child processes end too
     if options.command == "make":
         make(options.nodes, options.degree, options.out)
         return

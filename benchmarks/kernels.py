@@ -1,4 +1,4 @@
-"""What a recorded epoch spends its time on: busy microseconds of every CUDA kernel.
+"""Where the time of a captured epoch goes: busy microseconds of every CUDA kernel.
 
 python benchmarks/kernels.py --datasets citeseer,pubmed
 """
@@ -8,13 +8,13 @@ from __future__ import annotations
 import argparse
 
 import torch
+from asgat.training.step import CapturedEpochs, Step
 from torch.profiler import ProfilerActivity, profile
 
-from asgat.bench.settings import published_config
+from asgat.bench.published_config import published_config
 from asgat.data import load_dataset
 from asgat.nn.registry import model_spec
 from asgat.training.runner import make_inputs
-from asgat.training.step import CapturedEpochs, Step
 
 
 def kernel_times(dataset: str) -> list[tuple[str, float, float]]:

@@ -1,4 +1,4 @@
-"""What each option of asgat-plus brings on each data set, all else equal, in validation score. Test nodes have no part.
+"""The effect of each option of asgat-plus on the validation score, all else equal. Test nodes are not used.
 
 python benchmarks/options.py --datasets texas,cora --device cuda --json options.json
 """
@@ -15,13 +15,13 @@ from asgat.data import load_dataset
 from asgat.recipe import load_config
 from asgat.tuning.evaluation import Evaluation
 
-NUMBERS = {"gain": (1.0, 0.3), "members": (1, 5), "similar": (0, 2)}  # what counts as without and as with it
-ALIKE = ("cora", "citeseer", "pubmed")  # where neighbours are
+NUMBERS = {"gain": (1.0, 0.3), "members": (1, 5), "similar": (0, 2)}  # the values without and with it
+HOMOPHILIC = ("cora", "citeseer", "pubmed")
 EIGHT = "cora,citeseer,pubmed,chameleon,squirrel,wisconsin,cornell,texas"
 
 
 def measure(name: str, options: list[str], runs: int, seed: int, device: str) -> list[dict[str, Any]]:
-    """The recipe's settings, and the same with one option turned the other way."""
+    """The recipe's settings, and the same with one option switched."""
     dataset = load_dataset(name)
     config = load_config(name, "asgat-plus")
     evaluation = Evaluation(dataset, "asgat-plus", range(runs), seed, device)
@@ -31,10 +31,10 @@ def measure(name: str, options: list[str], runs: int, seed: int, device: str) ->
         without_it, with_it = NUMBERS.get(option, (False, True))
         has = getattr(config, option) != without_it
         changes: dict[str, Any] = {option: without_it if has else with_it}
-        if option == "propagate" and not has:  # start near what the graph wants: an average, or no change
-            changes["alpha"] = 0.1 if name in ALIKE else 0.9
-        (turned,) = evaluation([config.replace(**changes)])
-        before, after = (turned, kept) if has else (kept, turned)
+        if option == "propagate" and not has:  # a value that suits the graph: an average, or no change
+            changes["alpha"] = 0.1 if name in HOMOPHILIC else 0.9
+        (switched,) = evaluation([config.replace(**changes)])
+        before, after = (switched, kept) if has else (kept, switched)
         rows.append(
             {
                 "dataset": name,

@@ -1,4 +1,4 @@
-"""Does the candidate table cost accuracy? Ten splits and three seeds with the table and with all pairs, paired.
+"""Does the candidate table cost accuracy? A paired comparison with all pairs over ten splits and three seeds.
 
 python benchmarks/paired.py --dataset texas --json paired-texas.json
 """
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import t
 
-from asgat.bench.settings import published_config
+from asgat.bench.published_config import published_config
 from asgat.data import load_dataset
 from asgat.training.runner import run
 

@@ -1,9 +1,9 @@
-"""Whether the files of Geom-GCN's relations tell classes: the share of pairs of one class in every group.
+"""Do the published relations of Geom-GCN reveal classes? The share of pairs of one class in every group.
 
-Counted between training nodes. Where a space is made from the graph alone, the four directions of a neighbour tell
-little about its class. And u lies from v where v lies from u, turned round: directions 0 and 3, and 1 and 2, come in
-pairs. The last column is the share of edges that have the same direction from either end, which no two points of a
-plane have unless they are one.
+Counted between training nodes. If a space is computed from the graph alone, the four directions of a neighbour say
+little about its class. The direction from v to u is opposite to that from u to v: directions 0 and 3, and 1 and 2, come
+in pairs. The last column is the share of edges with the same direction from both ends, which is impossible for two
+different points of a plane.
 
 python benchmarks/relations.py --datasets cora,citeseer,pubmed
 """
@@ -18,7 +18,7 @@ from asgat.data import load_dataset
 from asgat.geometry.relations import DIRECTIONS
 from asgat.geometry.spaces import SPACES
 
-SEVEN = "cora,citeseer,pubmed,chameleon,wisconsin,cornell,texas"  # those with published files
+SEVEN = "cora,citeseer,pubmed,chameleon,wisconsin,cornell,texas"  # data sets with published files
 
 
 def main() -> None:

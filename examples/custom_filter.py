@@ -1,4 +1,4 @@
-"""A filter of one's own: a few bumps on the axis of frequencies, with learned places, widths and heights.
+"""A custom filter: a few bumps over the frequencies, with learned centres, widths and heights.
 
 Run it with: python examples/custom_filter.py
 """
@@ -19,7 +19,7 @@ from asgat.nn import ASGAT
 class BumpFilter(SpectralFilter):
     r"""The response :math:`g(\lambda) = \sum_j h_j \exp(-(\lambda - c_j)^2 / 2 w_j^2)`, one set of bumps per head.
 
-    A filter says two things: its responses at some frequencies, and how its parameters start.
+    A filter defines two things: its responses at given frequencies, and its initial parameters.
     """
 
     def __init__(self, heads: int, bumps: int = 4) -> None:
@@ -31,7 +31,7 @@ class BumpFilter(SpectralFilter):
 
     def reset_parameters(self) -> None:
         with torch.no_grad():
-            self.centre.uniform_(0.0, 2.0)  # the normalised Laplacian has its frequencies there
+            self.centre.uniform_(0.0, 2.0)  # the spectrum of the normalised Laplacian
             self.log_width.fill_(-1.0)
             self.height.normal_()
 

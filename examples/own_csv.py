@@ -15,7 +15,7 @@ from asgat.tabular.assembly import read_graph
 
 
 def make_files(folder: Path, people: int = 200) -> None:
-    """A market where buyers mostly meet sellers: neighbours differ. A third of the labels is missing."""
+    """A market where buyers mostly meet sellers: neighbours differ. A third of the labels are missing."""
     draw = random.Random(0)
     kind = {f"p{i}": draw.choice(["buyer", "seller"]) for i in range(people)}
     names = list(kind)
@@ -48,7 +48,7 @@ def main(folder: Path = Path("runs/own-csv"), epochs: int = 200) -> float:
     predictions = predictions_of(again, folder / "edges.csv", folder / "nodes.csv")
     write_predictions(predictions, folder / "predictions.csv")
     share = again.score(graph)
-    print(f"{share:.0%} of the labelled people are told right; predictions are in {folder / 'predictions.csv'}")
+    print(f"{share:.0%} of the labelled people are correct; predictions are in {folder / 'predictions.csv'}")
     return share
 
 

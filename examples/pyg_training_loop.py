@@ -1,4 +1,4 @@
-"""ASGATConv in a PyG training loop of one's own: it takes x and edge_index as any layer of PyG does.
+"""ASGATConv in a custom PyG training loop: it takes x and edge_index like any PyG layer.
 
 Run it with: python examples/pyg_training_loop.py
 """
@@ -18,7 +18,7 @@ class Net(nn.Module):
 
     def __init__(self, features: int, classes: int) -> None:
         super().__init__()
-        # cached: the graph does not change from epoch to epoch, so what is made of it is kept.
+        # cached: the graph does not change between epochs, so the operator is built once.
         self.attention = ASGATConv(features, 16, heads=4, k=6, order=8, dropout=0.3, root=True, cached=True)
         self.classify = nn.Linear(4 * 16, classes)
 
@@ -43,7 +43,7 @@ def main(epochs: int = 60) -> float:
         model.eval()
         with torch.no_grad():
             right = model(data.x, data.edge_index).argmax(-1) == data.y
-        if (now := right[val].double().mean().item()) > best:  # the epoch is chosen on validation
+        if (now := right[val].double().mean().item()) > best:  # the epoch is chosen on validation nodes
             best, score = now, right[test].double().mean().item()
         if epoch % 20 == 0:
             print(f"epoch {epoch}: loss {loss.item():.3f}, validation {now:.1%}")

@@ -1,4 +1,4 @@
-"""A model fitted on one graph predicts another that it has never seen, of another size.
+"""A model fitted on one graph predicts another, unseen graph of another size.
 
 Run it with: python examples/transfer.py
 """
@@ -10,11 +10,11 @@ import numpy as np
 from asgat.data import contextual_sbm
 from asgat.estimator.classifier import ASGATClassifier
 from asgat.graph import Graph
-from asgat.tabular.user_graph import as_user_graph
+from asgat.tabular.conversions import as_user_graph
 
 
 def main(nodes: int = 900, epochs: int = 150) -> tuple[float, float]:
-    # One large graph is cut into two without a node or an edge in common: a third and two thirds of it.
+    # One large graph is divided into two without common nodes or edges: a third and two thirds of it.
     whole = contextual_sbm(nodes, signal=0.3, num_features=16)
     small, large = np.split(np.random.default_rng(0).permutation(nodes), [nodes // 3])
     graphs = [
@@ -22,10 +22,10 @@ def main(nodes: int = 900, epochs: int = 150) -> tuple[float, float]:
     ]
     model = ASGATClassifier(epochs=epochs).fit(graphs[0], whole.y[small])
     weights = sum(value.numel() for value in model.module_.parameters())
-    print(f"fitted on {graphs[0].num_nodes} nodes: {weights:,} weights, none of which belongs to a node")
+    print(f"fitted on {graphs[0].num_nodes} nodes: {weights:,} weights, none of them specific to a node")
     score = model.score(graphs[1], whole.y[large])
     guess = float(np.bincount(whole.y[large]).max() / len(large))
-    print(f"{graphs[1].num_nodes} unseen nodes: {score:.1%} right, {guess:.1%} by guessing")
+    print(f"{graphs[1].num_nodes} unseen nodes: accuracy {score:.1%}, by guessing {guess:.1%}")
     return score, guess
 
 

@@ -1,8 +1,10 @@
-"""One reproducible hypothesis profile for all tests, and the published data files where they are at hand."""
+"""One reproducible hypothesis profile for all tests, the command line, and the published data files if available."""
 
 import io
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -33,11 +35,37 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of
 @pytest.fixture(scope="session")
 def real_data() -> Path:
     """The folder with the published files, or a skip."""
-    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
-    folder = Path(os.environ.get("ASGAT_DATA_DIR") or beside)
+    default = Path(__file__).resolve().parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("ASGAT_DATA_DIR") or default)
     if not (folder / "planetoid").is_dir():
         pytest.skip(f"the published data files are not in {folder}; set ASGAT_DATA_DIR to the folder that has them")
     return folder
+
+
+@pytest.fixture
+def asgat(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """A function that runs the command line and returns exit code, output and errors.
+
+    It runs in this process, or with ``process=True`` in a new one; lines are long enough not to be folded.
+    """
+    from asgat.cli import main
+
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def call(*arguments: object, process: bool = False) -> tuple[int, str, str]:
+        words = [str(argument) for argument in arguments]
+        if process:
+            command = [sys.executable, "-m", "asgat", *words]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            return done.returncode, done.stdout, done.stderr
+        monkeypatch.setattr(sys, "argv", ["asgat", *words])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        output, errors = capsys.readouterr()
+        return int(ended.value.code or 0), output, errors
+
+    return call
 
 
 @pytest.fixture

@@ -1,34 +1,37 @@
-"""The same seed gives the same numbers: bit by bit on a device, nearly so with another number of threads."""
+"""The same seed gives the same numbers: bit-identical on one device, up to rounding with other numbers of threads."""
 
 import os
 
 import pytest
 import torch
 
-from asgat.cli import app as cli
+from asgat.cli.app import app
 from asgat.cli.options import check_device
 from asgat.data import load_dataset
 from asgat.determinism import NOTE, be_deterministic
 from asgat.nn.registry import make_config
-from asgat.training.runner import run
+from asgat.training.runner import Callbacks, run
 
 TOLERANCE = 1e-4  # of losses, between numbers of threads; docs/reliability.md
 TABLE = {"heads": 2, "k": 4, "form": "table", "candidates": 8, "order": 6, "hidden": 8}
 MODELS = {"mlp": {}, "gcn": {}, "gat": {}, "chebnet": {}, "asgat-cheb": TABLE, "asgat-plus": TABLE, "asgat-arma": TABLE}
-CUDA = pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device"))
+CUDA = pytest.param(
+    "cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device is available")
+)
 
 
 def numbers(model, device="cpu", epochs=6):
     config = make_config(model, **MODELS[model], epochs=epochs, patience=99, max_restarts=0)
     history = []
     data = load_dataset("csbm")
-    result = run(data, model, config, [0, 1], 5, device, progress=lambda i, epoch: history.append(epoch))
+    callbacks = Callbacks(progress=lambda i, epoch: history.append((i, epoch)))
+    result = run(data, model, config, [0, 1], 5, device, callbacks=callbacks)
     times = ("seconds", "peak_memory_mb")
     return [{key: value for key, value in row.items() if key not in times} for row in result["rows"]], history
 
 
 @pytest.fixture
-def setting():
+def restored():
     before = os.environ.get("CUBLAS_WORKSPACE_CONFIG")
     yield
     torch.use_deterministic_algorithms(False)
@@ -38,14 +41,14 @@ def setting():
 
 @pytest.mark.parametrize("device", ["cpu", CUDA])
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.usefixtures("setting")
-def test_twice_in_a_row_bit_by_bit(model, device):
+@pytest.mark.usefixtures("restored")
+def test_two_runs_are_bit_identical(model, device):
     be_deterministic(torch.device(device))
     assert numbers(model, device) == numbers(model, device)
 
 
 @pytest.mark.parametrize("model", ["gcn", "asgat-plus"])
-def test_the_number_of_threads_changes_losses_by_no_more_than_rounding(model):
+def test_the_number_of_threads_changes_losses_by_rounding_only(model):
     before = torch.get_num_threads()
     found = []
     try:
@@ -54,13 +57,13 @@ def test_the_number_of_threads_changes_losses_by_no_more_than_rounding(model):
             found.append(numbers(model, epochs=10)[1])
     finally:
         torch.set_num_threads(before)
-    for one, two in zip(*found, strict=True):
+    for (_, one), (_, two) in zip(*found, strict=True):
         assert one.train_loss == pytest.approx(two.train_loss, abs=TOLERANCE)
         assert one.val_loss == pytest.approx(two.val_loss, abs=TOLERANCE)
 
 
-@pytest.mark.usefixtures("setting")
-def test_on_the_cpu_it_is_said_that_nothing_changes(capsys):
+@pytest.mark.usefixtures("restored")
+def test_on_the_cpu_the_option_has_no_effect_and_says_so(capsys):
     assert be_deterministic(torch.device("cpu")) == NOTE
     check_device("cpu")
     assert capsys.readouterr().err == ""
@@ -69,8 +72,8 @@ def test_on_the_cpu_it_is_said_that_nothing_changes(capsys):
     assert not torch.are_deterministic_algorithms_enabled()
 
 
-@pytest.mark.usefixtures("setting")
-def test_on_a_device_fixed_orders_are_asked_for():
+@pytest.mark.usefixtures("restored")
+def test_on_cuda_deterministic_algorithms_are_enabled():
     assert be_deterministic(torch.device("cuda")) is None
     assert torch.are_deterministic_algorithms_enabled()
     assert os.environ["CUBLAS_WORKSPACE_CONFIG"] in (":4096:8", ":16:8")
@@ -80,5 +83,5 @@ def test_on_a_device_fixed_orders_are_asked_for():
 def test_the_commands_that_train_have_the_option(command):
     from typer.main import get_command
 
-    found = get_command(cli.app).commands[command]  # type: ignore[attr-defined]
+    found = get_command(app).commands[command]  # type: ignore[attr-defined]
     assert "--deterministic" in [name for parameter in found.params for name in parameter.opts]

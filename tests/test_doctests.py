@@ -22,6 +22,6 @@ def test_examples(name):
     assert results.failed == 0
 
 
-@pytest.mark.parametrize("name", ["asgat.graph", "asgat.nn.asgat_conv", "asgat.nn.asgat", "asgat.filters.mlp"])
+@pytest.mark.parametrize("name", ["asgat.graph.graph", "asgat.nn.asgat_conv", "asgat.nn.asgat", "asgat.filters.mlp"])
 def test_there_are_examples(name):
     assert doctest.testmod(importlib.import_module(name)).attempted > 0

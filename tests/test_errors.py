@@ -11,10 +11,10 @@ def test_is_a_value_error():
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("texs", "Did you mean 'texas'? Known are: cora, texas."),
-        ("coora", "Did you mean 'cora'? Known are: cora, texas."),
-        ("zzz", "Known are: cora, texas."),
-        ("", "Known are: cora, texas."),
+        ("texs", "Did you mean 'texas'? Choose from: cora, texas."),
+        ("coora", "Did you mean 'cora'? Choose from: cora, texas."),
+        ("zzz", "Choose from: cora, texas."),
+        ("", "Choose from: cora, texas."),
     ],
 )
 def test_suggest_names_the_nearest_and_all(name, sentence):

@@ -1,4 +1,4 @@
-"""Every example runs, and does what it says."""
+"""Every example runs and learns something."""
 
 import importlib.util
 from pathlib import Path

@@ -7,9 +7,8 @@ import pytest
 from asgat import __version__
 
 
-def test_python_m_asgat_prints_the_version():
-    done = subprocess.run([sys.executable, "-m", "asgat", "--version"], capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"{__version__}\n", "")
+def test_python_m_asgat_prints_the_version(asgat):
+    assert asgat("--version", process=True) == (0, f"{__version__}\n", "")
 
 
 def test_python_m_asgat_is_the_command_line(monkeypatch):
@@ -19,13 +18,13 @@ def test_python_m_asgat_is_the_command_line(monkeypatch):
     assert called == [True]
 
 
-def test_importing_it_runs_nothing(monkeypatch):
+def test_importing_the_module_runs_nothing(monkeypatch):
     monkeypatch.setattr("asgat.cli.main", lambda: pytest.fail("an import ran the command line"))
     runpy.run_module("asgat.__main__", run_name="asgat.__main__")
 
 
 def test_the_command_line_starts_without_torch():
-    """`--help` and `--version` answer at once: what is slow to import is imported where it is used."""
+    """`--help` and `--version` are fast: slow imports are made where they are used."""
     code = "import sys, asgat.cli; sys.exit('torch' in sys.modules or 'matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
 
@@ -33,7 +32,7 @@ def test_the_command_line_starts_without_torch():
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [
-        (RuntimeError("scatter does not have a deterministic implementation, but …"), "scatter has no fixed order"),
+        (RuntimeError("scatter does not have a deterministic implementation, but …"), "scatter is not deterministic"),
         (
             RuntimeError("CUDA out of memory. Tried to allocate 9 GiB.\nsee the manual"),
             "not enough memory: CUDA out of",
@@ -43,7 +42,7 @@ def test_the_command_line_starts_without_torch():
         (RuntimeError("CUDA error: CUDA-capable device(s) is/are busy or unavailable\nSearch for"), "--device cpu"),
     ],
 )
-def test_trouble_with_the_machine_is_a_sentence(monkeypatch, capsys, error, sentence):
+def test_hardware_errors_are_reported_in_a_sentence(monkeypatch, capsys, error, sentence):
     from asgat.cli import app as cli
 
     def raising(standalone_mode):
@@ -52,14 +51,14 @@ def test_trouble_with_the_machine_is_a_sentence(monkeypatch, capsys, error, sent
     monkeypatch.setattr(cli, "app", raising)
     with pytest.raises(SystemExit) as left:
         cli.main()
-    told = capsys.readouterr().err
+    message = capsys.readouterr().err
     assert left.value.code == 2
-    assert sentence in told
-    assert "Search for" not in told
-    assert ".." not in told
+    assert sentence in message
+    assert "Search for" not in message
+    assert ".." not in message
 
 
-def test_a_bug_of_ours_is_no_sentence(monkeypatch):
+def test_other_errors_are_raised(monkeypatch):
     from asgat.cli import app as cli
 
     def raising(standalone_mode):

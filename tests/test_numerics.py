@@ -17,7 +17,8 @@ from tests.strategies import permuted
 from asgat.graph import Graph
 from asgat.nn import ASGATConv
 from asgat.nn.attention import attend
-from asgat.spectral import ArmaOperator, ChebyshevOperator, ExactOperator, TableOperator
+from asgat.spectral import ArmaOperator, ChebyshevOperator, ExactOperator
+from asgat.tables import TableOperator
 
 ORDER = 5
 SHAPES = ("random", "isolated", "disconnected", "complete", "star", "bipartite", "multi-edges", "path", "loops")

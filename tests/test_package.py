@@ -1,5 +1,6 @@
-"""What holds of the package as a whole: what it ships, and the rules of its tree."""
+"""The package as a whole: what it ships, what it exports, and that tests mirror its modules."""
 
+import importlib
 import importlib.util
 import re
 import subprocess
@@ -9,6 +10,7 @@ import zipfile
 from importlib import metadata
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,7 +25,7 @@ DATA_FILES = sorted(
     if path.is_file() and path.suffix not in (".py", ".pyc") and "__pycache__" not in path.parts
 )
 MODULES = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py") if path.name != "__init__.py")
-# A path that exists on one machine only; an address such as https://example.org/home/x is none.
+# A path that exists on one machine only, other than an address such as https://example.org/home/x.
 MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|root|home|Users)/\w")
 
 
@@ -51,21 +53,21 @@ def test_every_module_has_its_mirrored_test_file(module):
 
 def test_the_mirror():
     assert mirror(Path("filters/heat.py")) == Path("tests/filters/test_heat.py")
-    assert mirror(Path("cli.py")) == Path("tests/test_cli.py")
+    assert mirror(Path("config.py")) == Path("tests/test_config.py")
     assert mirror(Path("__main__.py")) == Path("tests/test_main.py")
     assert mirror(Path("kernels/select.py")) == Path("tests/kernels/test_select.py")
     assert mirror(Path("kernels/cpu/select.py")) == mirror(Path("kernels/cuda/select.py"))
     assert mirror(Path("kernels/cuda/select.py")) == Path("tests/kernels/test_select.py")
     assert mirror(Path("nn/baselines/gcn.py")) == Path("tests/nn/baselines/test_gcn.py")
-    assert {Path("cli.py"), Path("training/runner.py"), Path("data/registry.py")} <= set(MODULES)
+    assert {Path("config.py"), Path("nn/asgat_conv.py"), Path("data/datasets.py")} <= set(MODULES)
 
 
 def test_implementations_are_those_of_an_operator_and_nothing_else_is_excepted():
-    """A file beside the kernels is a helper of that list or has the name of an operator."""
+    """A file in these folders is a helper of that list or has the name of an operator."""
     for module in MODULES:
         if module.parent in IMPLEMENTATIONS and module not in SHARED:
             assert module.parent.parent / module.name in MODULES, f"{module} implements no operator"
-    assert set(MODULES) >= SHARED, "the list names a file that is gone"
+    assert set(MODULES) >= SHARED, "the list names a file that does not exist"
     assert all(module.parent in IMPLEMENTATIONS for module in SHARED)
 
 
@@ -100,6 +102,41 @@ def test_the_wheel_is_built_from_the_folder_that_holds_them():
     assert (ignored.returncode, ignored.stdout) == (1, ""), "git ignores a file the package needs"
 
 
+def test_importing_the_package_is_quick():
+    """No torch until a name is used: 0.1 s at most, of which a busy machine may take more."""
+    code = (
+        "import sys, time; start = time.process_time(); import asgat\n"
+        "seconds = time.process_time() - start\n"
+        "heavy = {'torch', 'numpy', 'scipy', 'numba', 'sklearn', 'matplotlib', 'typer', 'rich'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+        "assert set(asgat.__all__) <= set(dir(asgat))\n"
+        "assert not heavy & set(sys.modules), 'listing the names imports nothing'\n"
+        "print(seconds)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 0.1
+
+
+def test_public_names_are_those_of_their_modules():
+    from asgat import ASGAT, ASGATClassifier, ASGATConv, Graph, load_dataset
+
+    modules: dict[str, tuple[Any, ...]] = {
+        "asgat.nn": (ASGAT, ASGATConv),
+        "asgat.graph": (Graph,),
+        "asgat.data": (load_dataset,),
+        "asgat.estimator.classifier": (ASGATClassifier,),
+    }
+    for module, values in modules.items():
+        for value in values:
+            assert getattr(importlib.import_module(module), value.__name__) is value
+    assert set(asgat.__all__) == {value.__name__ for values in modules.values() for value in values} | {"__version__"}
+    with pytest.raises(AttributeError, match="module 'asgat' has no attribute 'GAT'"):
+        _ = asgat.GAT
+    with pytest.raises(ImportError, match="GAT"):
+        from asgat import GAT  # noqa: F401
+
+
 def test_the_version_is_one():
     assert re.fullmatch(r"\d+\.\d+\.\d+([ab.]\w+)?", asgat.__version__)
     assert PROJECT["tool"]["hatch"]["version"]["path"] == "src/asgat/__init__.py"
@@ -109,7 +146,7 @@ def test_the_version_is_one():
 def test_the_command_is_installed():
     (command,) = metadata.entry_points(group="console_scripts", name="asgat")
     assert PROJECT["project"]["scripts"] == {"asgat": command.value}
-    from asgat.cli.app import main
+    from asgat.cli import main
 
     assert command.load() is main
 
@@ -120,7 +157,7 @@ def test_what_is_imported_is_declared():
     declared = [*PROJECT["project"]["dependencies"], *(e for key in extras if key != "dev" for e in extras[key])]
     names = {re.split(r"[<>=\[ ]", entry)[0].lower().replace("-", "_") for entry in declared}
     names = {{"scikit_learn": "sklearn"}.get(name, name) for name in names}
-    names.add("requests")  # pooch's own: looked at only to tell what went wrong in a download
+    names.add("requests")  # pooch depends on it; its exceptions say what went wrong in a download
     imported = set()
     for module in SOURCE.rglob("*.py"):
         for line in module.read_text(encoding="utf-8").splitlines():
@@ -158,7 +195,7 @@ def test_the_machine_path_pattern_can_find_something():
     assert MACHINE_PATH.search("~ is " + "/ho" + "me/someone")
     assert not MACHINE_PATH.search("https://example.org" + "/wor" + "k/page")
     assert not MACHINE_PATH.search(".." + "/wor" + "k/page")
-    assert {Path("src/asgat/cli.py"), Path("tests/test_package.py"), Path("Makefile")} <= {p for p, _ in texts()}
+    assert {Path("src/asgat/config.py"), Path("tests/test_package.py"), Path("Makefile")} <= {p for p, _ in texts()}
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""What the README shows is run."""
+"""The README's example is run, its commands are parsed."""
 
 import re
 import shlex
@@ -37,7 +37,7 @@ def test_there_are_commands_to_check():
 
 
 @pytest.mark.parametrize("command", commands(), ids=" ".join)
-def test_commands_are_understood(command):
+def test_commands_parse(command):
     """Every command parses, options and names included; nothing is trained."""
     from typer.main import get_command
 

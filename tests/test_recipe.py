@@ -1,6 +1,9 @@
+import shlex
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
 from asgat import recipe as recipe_module
 from asgat.config import ASGATConfig, TrainConfig
@@ -9,12 +12,13 @@ from asgat.errors import AsgatError
 from asgat.nn.registry import MODELS, make_config
 from asgat.recipe import check_recipe, default_model, load_config, read_recipe, read_recipe_file
 
+ROOT = Path(__file__).resolve().parents[1]
 RECIPES = sorted(file.name for file in (files("asgat") / "recipes").iterdir() if file.name.endswith(".toml"))
 
 
 @pytest.fixture
 def kept(tmp_path, monkeypatch):
-    """A function that keeps a recipe under a name, in place of the package's own."""
+    """A function that stores a recipe under a name, in place of the package's own."""
     (tmp_path / "recipes").mkdir()
     monkeypatch.setattr(recipe_module, "files", lambda _: tmp_path)
 
@@ -39,8 +43,26 @@ def test_every_recipe_is_sound_and_belongs_to_a_data_set(name):
         assert {key: written[key] for key in expected} == expected
 
 
-def test_the_default_data_set_has_a_recipe():
-    assert "csbm.toml" in RECIPES
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_command_that_found_settings_can_still_be_run(name):
+    """A script exists; a command of asgat has the options. Searches of scripts that are not kept have no command."""
+    from asgat.cli.app import app
+
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    for model, settings in read_recipe(name.removesuffix(".toml")).items():
+        found = settings.get("found", {}) if isinstance(settings, dict) else {}
+        program, *words = shlex.split(found.get("command", "none"))
+        assert program in ("none", "asgat", "python"), f"{name}, {model}: {program}"
+        if program == "python":
+            assert (ROOT / words[0]).is_file(), f"{name}, {model}: {words[0]} does not exist"
+        if program == "asgat":
+            known = {option for part in commands[words[0]].params for option in part.opts}
+            assert {word for word in words if word.startswith("--")} <= known
+
+
+def test_some_recipes_name_a_command():
+    assert "csbm.toml" in RECIPES, "the default data set"
+    assert len([name for name in RECIPES if "command" in (files("asgat") / "recipes" / name).read_text()]) > 3
 
 
 @pytest.mark.parametrize("dataset", dataset_names())
@@ -88,7 +110,7 @@ def test_recipes_change_a_models_own_defaults(kept):
     assert load_config("karate", "asgat-plus", {"root": True}).to_dict()["root"] is True
 
 
-def test_how_it_was_found_is_no_setting(kept):
+def test_how_it_was_found_is_not_a_setting(kept):
     kept("karate", '[mlp]\nlr = 0.5\n[mlp.found]\ncommand = "a search"\nseed = 1\nval_micro_f1 = 0.9')
     assert load_config("karate", "mlp") == TrainConfig(lr=0.5)
 
@@ -109,11 +131,12 @@ def test_how_it_was_found_is_no_setting(kept):
         ({"asgat-cheb": {"heads": 0}}, ["asgat-cheb", "heads must be at least 1", "0"]),
         ({"asgat-cheb": {"heads": "8"}}, ["asgat-cheb", "heads must be a whole number", "'8'"]),
         ({"asgat-cheb": {"heads": 8.0}}, ["heads must be a whole number"]),
-        ({"asgat-cheb": {"root": True}}, ["asgat-cheb stands for root"]),
+        ({"asgat-cheb": {"root": True}}, ["asgat-cheb fixes root"]),
         ({"all": {"dropout": 1.0}}, ["dropout must be below 1"]),
         ({"all": {"normalize_features": 1}}, ["normalize_features must be true or false"]),
         ({"all": {"found": {}}}, ["found"]),
         ({"mlp": {"self_loops": "maybe"}}, ["self_loops", "'maybe'"]),
+        ({"asgat-cheb": {"damping": True}}, ["asgat-cheb", "damping is no longer a setting"]),
     ],
 )
 def test_what_is_wrong_is_named(recipe, named):
@@ -123,7 +146,7 @@ def test_what_is_wrong_is_named(recipe, named):
         assert part in str(caught.value)
 
 
-def test_a_bad_recipe_is_told_when_it_is_read(kept):
+def test_a_bad_recipe_is_reported_when_it_is_read(kept):
     kept("karate", "[mlp]\nepoch = 3")
     for ask in (read_recipe, default_model, lambda name: load_config(name, "gcn")):
         with pytest.raises(AsgatError, match=r"Recipe karate\.toml, mlp:.*'epoch'.*Did you mean 'epochs'"):
@@ -133,6 +156,7 @@ def test_a_bad_recipe_is_told_when_it_is_read(kept):
 def test_a_good_recipe_passes():
     check_recipe({}, "empty.toml")
     check_recipe({"model": "mlp", "all": {"lr": 1}, "mlp": {"hidden": 2, "found": {"seed": 3}}}, "good.toml")
+    check_recipe({"asgat-cheb": {"damping": False, "numerator": 18}}, "written by version 0.1.toml")
 
 
 def test_changes_are_checked_as_well():
@@ -142,13 +166,13 @@ def test_changes_are_checked_as_well():
         load_config("csbm", "asgat")
 
 
-def test_a_file_of_one_s_own_stands_in_for_the_recipe(tmp_path):
+def test_a_user_s_file_replaces_the_recipe(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text('model = "gcn"\n[all]\nlr = 0.25\n[gcn]\nhidden = 7\n[gcn.found]\nseed = 1\n')
     assert default_model("texas", path) == "gcn"
     config = load_config("texas", "gcn", {"dropout": 0.25}, path)
     assert (config.lr, config.hidden, config.dropout) == (0.25, 7, 0.25)
-    assert config.weight_decay == make_config("gcn").weight_decay, "nothing of the data set's own recipe"
+    assert config.weight_decay == make_config("gcn").weight_decay, "not the recipe of the data set"
 
 
 @pytest.mark.parametrize(
@@ -157,9 +181,11 @@ def test_a_file_of_one_s_own_stands_in_for_the_recipe(tmp_path):
         ("lr = 1", "unknown entry 'lr'"),
         ("[gcn]\nheads = 2", "gcn has no setting 'heads'"),
         ("[gcn", "cannot be read as"),
+        ("[asgat-cheb]\norder = 20000", "order must be at most 1000, but is 20000"),
+        (".".join("a" * 100_000) + " = 1", "a key has more than 32 parts"),
     ],
 )
-def test_a_file_that_is_no_recipe_is_told_with_its_name(text, words, tmp_path):
+def test_a_file_that_is_not_a_recipe_is_named(text, words, tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text(text)
     with pytest.raises(AsgatError, match=f"mine.toml.*{words}"):

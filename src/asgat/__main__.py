@@ -1,6 +1,6 @@
 """``python -m asgat``."""
 
-from asgat.cli.app import main
+from asgat.cli import main
 
 if __name__ == "__main__":
     main()

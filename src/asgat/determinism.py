@@ -1,21 +1,21 @@
-"""The same numbers every time, on devices too."""
+"""Bit-identical results on every device."""
 
 from __future__ import annotations
 
 import os
 from typing import Any
 
-NOTE = "--deterministic changes nothing on the CPU, where the same seed gives the same numbers anyway."
+NOTE = "--deterministic has no effect on the CPU, where the same seed always gives the same numbers."
 
 
 def be_deterministic(device: Any) -> str | None:
-    """From now on the same seed gives the same numbers on this device, bit by bit; returns a note where it did before.
+    """Makes this process compute bit-identical numbers from the same seed; returns a note if it did so before.
 
-    On CUDA, sums that are otherwise added in whatever order threads arrive get a fixed order, which costs time, and an
-    operation that has none is refused.
+    On CUDA, parallel sums get a fixed order, which costs time, and an operation without a deterministic implementation
+    raises an error. The change lasts as long as the process: it is for commands, not for library code.
 
     Args:
-        device: a ``torch.device``. To be called before anything is computed on it.
+        device: a ``torch.device``; nothing may have been computed on it yet.
     """
     import torch
 

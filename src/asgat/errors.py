@@ -1,24 +1,24 @@
-"""The one error a user is meant to read."""
+"""The error a user is meant to read, and helpers for its sentence."""
 
 
 class AsgatError(ValueError):
-    """Bad input, told as a sentence: what was wrong, with the value, and what to do.
+    """Bad input, reported as a sentence: what was wrong, with the value, and what to do.
 
-    The command line prints the sentence and exits with code 2; any other exception is a bug of ours.
+    The command line prints the sentence and exits with code 2; any other exception is a bug in this package.
     """
 
 
 def suggest(name: str, known: list[str]) -> str:
-    """The end of an "unknown name" sentence: the nearest known name if one is close, then all of them."""
+    """The end of an "unknown name" sentence: the nearest known name, if one is close, and all names."""
     import difflib
 
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f"Did you mean {close[0]!r}? " if close else ""
-    return f"{hint}Known are: {', '.join(known)}."
+    return f"{hint}Choose from: {', '.join(known)}."
 
 
 def shown(value: object, length: int = 100) -> str:
-    """A value as a part of a sentence, cut short; Python itself writes no whole number of thousands of digits."""
+    """A value as part of a sentence, shortened; Python refuses to print whole numbers of thousands of digits."""
     try:
         text = repr(value)
     except (ValueError, RecursionError):
@@ -27,25 +27,22 @@ def shown(value: object, length: int = 100) -> str:
 
 
 def brief(reason: object, length: int = 300) -> str:
-    """What another library says was wrong, on one line and cut short: it may quote the file, or fill a page."""
+    """The error message of another library on one line, shortened: it may quote the file, or fill a page."""
     text = " ".join(str(reason).split())
     return text if len(text) <= length else f"{text[:length]}…"
 
 
 def hardware_error(error: Exception) -> str | None:
-    """What is wrong with the machine rather than with us, as a sentence; None if it is not the machine.
-
-    torch tells such things as a RuntimeError.
-    """
+    """A sentence for an error caused by the machine, which torch raises as RuntimeError; None for any other error."""
     reason = brief(str(error).partition("\n")[0]).rstrip(".")
     if "does not have a deterministic implementation" in reason:
         what = reason.partition(" does not have")[0]
-        return f"On CUDA {what} has no fixed order; leave out --deterministic, or use --device cpu."
+        return f"On CUDA {what} is not deterministic; leave out --deterministic, or use --device cpu."
     if isinstance(error, MemoryError) or "out of memory" in reason or "can't allocate memory" in reason:
         return (
             f"There is not enough memory: {reason or 'none is left'}. Set fewer heads, a smaller hidden size or "
             "fewer candidates, or train in batches (--set batch_size=1024)."
         )
-    if any(trouble in reason for trouble in ("busy or unavailable", "no CUDA-capable device", "driver")):
+    if any(cause in reason for cause in ("busy or unavailable", "no CUDA-capable device", "driver")):
         return f"The GPU cannot be used: {reason}. See what else is running on it, or use --device cpu."
     return None

@@ -8,25 +8,22 @@ from pathlib import Path
 from typing import Any
 
 from asgat.config import TrainConfig
-from asgat.errors import AsgatError, brief, shown
-from asgat.files.user_file import read_user_file
+from asgat.errors import AsgatError, shown
+from asgat.files.atomic import read_toml
 from asgat.nn.registry import MODELS, make_config
-from asgat.tabular.table import decode
 
-MAX_BYTES = 2**20
 SHARED = "all"
 FOUND = "found"
 
 
 def read_recipe(dataset: str) -> dict[str, Any]:
-    """The recipe of a data set, every key of it checked; empty where none is kept.
+    """The recipe of a data set with every key checked; empty if there is none.
 
-    A recipe names the ``model`` that is trained by default, holds settings ``all`` models share, and a table of
-    settings per model. ``found`` inside a model's table tells the command, the seed and the validation score that
-    chose it.
+    A recipe names the ``model`` that is trained by default, the settings ``all`` models share, and a table of settings
+    per model. ``found`` in a model's table says how they were chosen: command or search, seed and validation score.
     """
-    kept = {file.name: file for file in (files("asgat") / "recipes").iterdir()}
-    file = kept.get(f"{dataset}.toml")  # looked up, never joined: a name is no way to a file elsewhere
+    recipes = {file.name: file for file in (files("asgat") / "recipes").iterdir()}
+    file = recipes.get(f"{dataset}.toml")  # looked up, never joined: a name must not lead to a file elsewhere
     if file is None:
         return {}
     recipe = tomllib.loads(file.read_text(encoding="utf-8"))
@@ -35,7 +32,7 @@ def read_recipe(dataset: str) -> dict[str, Any]:
 
 
 def check_recipe(recipe: dict[str, Any], name: str) -> None:
-    """Raises an error that names the first thing wrong in a recipe."""
+    """Raises an error that names the first fault of a recipe."""
     for key, value in recipe.items():
         if key == "model":
             if not isinstance(value, str) or value not in MODELS:
@@ -52,13 +49,8 @@ def check_recipe(recipe: dict[str, Any], name: str) -> None:
 
 
 def read_recipe_file(path: Path) -> dict[str, Any]:
-    """A recipe from a file of one's own, every key of it checked."""
-    try:
-        recipe = tomllib.loads(decode(read_user_file(path, MAX_BYTES)))
-    except AsgatError:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise AsgatError(f"{path} cannot be read as a recipe: {brief(error)}.") from None
+    """A recipe from a user's file, with every key checked."""
+    recipe = read_toml(path)
     check_recipe(recipe, str(path))
     return recipe
 
@@ -71,7 +63,7 @@ def default_model(dataset: str, file: Path | None = None) -> str:
 def load_config(
     dataset: str, model: str, changes: dict[str, Any] | None = None, file: Path | None = None
 ) -> TrainConfig:
-    """A model's settings for a data set: its defaults, the recipe's, or a recipe file's, then the given changes."""
+    """A model's settings for a data set: its defaults, then those of the recipe (or recipe file), then the changes."""
     return _config(read_recipe_file(file) if file else read_recipe(dataset), model, changes or {})
 
 

@@ -5,11 +5,12 @@ import pytest
 import torch
 
 from asgat.bench import certificate_error as certificate
-from asgat.bench.certificate_error import bench_certificate, judge
+from asgat.bench.certificate_error import bench_certificate, certificate_errors
 from asgat.graph import Graph
 from asgat.nn import ASGAT
-from asgat.spectral import ChebyshevOperator, TableOperator
+from asgat.spectral import ChebyshevOperator
 from asgat.spectral.certificate import Certificate
+from asgat.tables import TableOperator
 
 CPU = torch.device("cpu")
 NAMES = {
@@ -51,12 +52,12 @@ def test_rows_have_the_promised_names_and_no_violation(small):
 
 
 @pytest.mark.parametrize("rows_at_once", [7, 256])
-def test_the_judge_sees_every_layer_head_and_node(monkeypatch, rows_at_once):
+def test_errors_are_over_every_layer_head_and_node(monkeypatch, rows_at_once):
     monkeypatch.setattr(certificate, "_ROWS", rows_at_once)
     torch.manual_seed(0)
     operator = TableOperator(graph(), 6, candidates=3, cap=0)
     model = ASGAT(4, 3, 2, heads=2, k=3, order=6)
-    figures = judge(model, operator)
+    figures = certificate_errors(model, operator)
     layers = model.certificates(operator)
     bound = torch.cat([layer.bound.flatten() for layer in layers])
     assert bound.numel() == (2 + 1) * 80
@@ -75,13 +76,13 @@ def test_the_judge_sees_every_layer_head_and_node(monkeypatch, rows_at_once):
 def test_a_bound_below_the_truth_is_a_violation(monkeypatch):
     torch.manual_seed(0)
     operator, model = TableOperator(graph(), 6, candidates=3, cap=0), ASGAT(4, 3, 2, heads=2, k=3, order=6)
-    honest = judge(model, operator)
+    honest = certificate_errors(model, operator)
 
     def lie(self, filter, index, score):
         return Certificate(torch.zeros_like(score[..., 0]), torch.ones_like(score[..., 0], dtype=torch.bool))
 
     monkeypatch.setattr(TableOperator, "certify", lie)
-    figures = judge(model, operator)
+    figures = certificate_errors(model, operator)
     assert figures["violations"] > 0
     assert figures["max_error"] == honest["max_error"]
     assert math.isclose(figures["certified_share"], 1.0)

@@ -7,7 +7,7 @@ from torch_geometric.utils import add_self_loops, remove_self_loops
 
 from asgat.bench import epoch
 from asgat.bench.epoch import GAT, bench_epoch, timer
-from asgat.bench.settings import published_config
+from asgat.bench.published_config import published_config
 from asgat.config import ASGATConfig
 from asgat.data import load_dataset
 from asgat.kernels.sparse_features import SparseFeatures

@@ -17,7 +17,7 @@ NAMES = {"nodes", "edges", "build_s", "epoch_s", "peak_memory_mb"}
 
 @pytest.fixture
 def in_process(monkeypatch):
-    """No new process for every size: what is measured here is not memory."""
+    """Measures in this process: memory is not tested here."""
     pool = SimpleNamespace(apply=lambda function, arguments: function(*arguments))
     monkeypatch.setattr(scale, "get_context", lambda kind: SimpleNamespace(Pool=lambda count: nullcontext(pool)))
 
@@ -36,6 +36,7 @@ def test_the_exponent_is_that_of_the_last_factor_of_ten():
     rows = [{"nodes": n, "t": t} for n, t in ((100, 50.0), (1000, 3.0), (10_000, 30.0))]
     assert exponent(rows, "t") == pytest.approx(1.0)
     assert exponent(rows[:1], "t") is None
+    assert exponent([rows[0], rows[0]], "t") is None
     noisy = [{"nodes": n, "t": t} for n, t in ((1000, 1.0), (2000, 2.5), (10_000, 9.0))]
     x = [math.log(row["nodes"]) for row in noisy]
     y = [math.log(row["t"]) for row in noisy]
@@ -66,15 +67,15 @@ def test_one_size_has_no_exponent(in_process, monkeypatch):
     assert (result["rows"], result["exponent_build"], result["exponent_epoch"]) == ([row], None, None)
 
 
-def test_settings_are_those_that_were_asked_for():
+def test_the_settings():
     config = make_config("asgat-cheb", **SETTINGS).to_dict()
     wanted = {"order": 8, "heads": 4, "hidden": 16, "k": 8, "builder": "truncated", "form": "table"}
     assert wanted.items() <= config.items()
     assert config["candidates"] >= 48
 
 
-def test_a_size_may_be_measured_in_a_process_of_its_own():
-    """Its arguments and its result travel as plain values."""
+def test_a_size_can_be_measured_in_a_separate_process():
+    """The function can be pickled."""
     import pickle
 
     assert pickle.loads(pickle.dumps(measure)) is measure

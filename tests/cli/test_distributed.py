@@ -3,51 +3,49 @@ import json
 import pytest
 from tests.training.ranks import free_port
 
-from asgat.cli import distributed as distributed_cli
-from asgat.cli.app import app
-from asgat.cli.options import console, errors
+from asgat.cli.distributed import begin_rank
+from asgat.cli.output import console, errors
 from asgat.distributed.lost_rank import LostRankExit
-from asgat.errors import AsgatError
 
 SETTINGS = ["form=table", "epochs=2", "order=3", "heads=1", "hidden=4", "k=3", "candidates=4"]
 SET = [part for setting in SETTINGS for part in ("--set", setting)]
 
 
 @pytest.fixture
-def speaking():
+def loud():
     yield
     console.quiet = errors.quiet = False
 
 
-def test_only_rank_zero_speaks(monkeypatch, speaking):
+def test_only_rank_zero_prints(monkeypatch, loud):
     monkeypatch.setattr(LostRankExit, "on_terminate", lambda self: None)
     monkeypatch.setenv("RANK", "2")
-    assert distributed_cli.begin_rank().rank == 2
+    assert begin_rank().rank == 2
     assert console.quiet
     assert errors.quiet
 
 
-def test_without_a_launcher_nothing_is_changed_and_joining_says_how(monkeypatch, tmp_path):
+def test_a_launcher_is_needed(monkeypatch, asgat):
     monkeypatch.delenv("RANK", raising=False)
-    with pytest.raises(AsgatError, match="needs a launcher"):
-        app(["train", "csbm", "--distributed", *SET, "--out", str(tmp_path)], standalone_mode=False)
+    code, _, sentence = asgat("train", "csbm", "--distributed", *SET)
+    assert code == 2
+    assert "needs a launcher" in sentence
     assert not console.quiet
 
 
-def test_a_single_rank_trains_and_reports(monkeypatch, tmp_path, capsys, speaking):
+def test_a_single_rank_trains_and_reports(monkeypatch, asgat, place, loud):
     monkeypatch.setattr(LostRankExit, "on_terminate", lambda self: None)
     for name, value in {"RANK": 0, "WORLD_SIZE": 1, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}.items():
         monkeypatch.setenv(name, str(value))
-    out, file = tmp_path / "run", tmp_path / "result.json"
     command = ["train", "csbm", "--distributed", "--model", "asgat-cheb", "--splits", "0", *SET]
-    app([*command, "--out", str(out), "--json", str(file)], standalone_mode=False)
-    said = capsys.readouterr().out
-    assert "800 nodes" in said
-    assert "rank 0: 800 nodes" in said
-    result = json.loads(file.read_text())
+    code, output, sentence = asgat(*command, "--out", "run", "--json", "result.json")
+    assert code == 0, sentence
+    assert "asgat-cheb on csbm: 800 nodes" in output
+    assert "rank 0: 800 nodes" in output
+    result = json.loads((place / "result.json").read_text())
     assert result["rows"][0]["ranks"][0]["nodes"] == 800
     assert "history" not in result
-    assert result == json.loads((out / "result.json").read_text())
+    assert result == json.loads((place / "run" / "result.json").read_text())
 
 
 @pytest.mark.parametrize(
@@ -55,10 +53,11 @@ def test_a_single_rank_trains_and_reports(monkeypatch, tmp_path, capsys, speakin
     [
         (["--model", "gcn"], "gcn cannot be trained in parts"),
         (["--model", "asgat-cheb", "--set", "form=dense"], "form=table"),
-        (["--model", "asgat-cheb", *SET, "--tensorboard", "x"], "does not go with --distributed"),
+        (["--model", "asgat-cheb", *SET, "--tensorboard", "x"], "cannot be used with --distributed"),
     ],
 )
-def test_what_cannot_be_divided_is_told_before_anything_is_joined(arguments, words, monkeypatch, tmp_path):
+def test_what_cannot_be_distributed_is_refused_before_joining(arguments, words, monkeypatch, asgat):
     monkeypatch.delenv("RANK", raising=False)
-    with pytest.raises(AsgatError, match=words):
-        app(["train", "csbm", "--distributed", *arguments, "--out", str(tmp_path / "x")], standalone_mode=False)
+    code, _, sentence = asgat("train", "csbm", "--distributed", *arguments)
+    assert code == 2
+    assert words in sentence

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asgat.cli.options import check_writable, parse_runs, parse_settings
+from asgat.cli.options import check_device, parse_names, parse_numbers, parse_runs, parse_settings
 from asgat.config import ASGATConfig, TrainConfig
 from asgat.errors import AsgatError
 
@@ -18,8 +18,9 @@ from asgat.errors import AsgatError
         ("007", [7]),
     ],
 )
-def test_parse_runs(text, runs):
-    assert parse_runs(text) == runs
+def test_parse_numbers(text, runs):
+    assert parse_numbers("--seeds", text) == runs
+    assert parse_runs(text)[0] == runs
 
 
 @pytest.mark.parametrize(
@@ -43,16 +44,27 @@ def test_parse_runs(text, runs):
         "9" * 30,
     ],
 )
-def test_parse_runs_refuses(text):
-    with pytest.raises(AsgatError, match="--splits"):
-        parse_runs(text)
+def test_parse_numbers_refuses(text):
+    with pytest.raises(AsgatError, match=r"^--seeds .*[.]$"):
+        parse_numbers("--seeds", text)
 
 
 @settings(deadline=None, max_examples=60)
 @given(st.sets(st.integers(0, 60), min_size=1))
-def test_parse_runs_reads_what_was_written(runs):
-    assert parse_runs(",".join(map(str, runs))) == sorted(runs)
-    assert parse_runs(f"{min(runs)}-{max(runs)}") == list(range(min(runs), max(runs) + 1))
+def test_parse_numbers_reads_what_was_written(runs):
+    assert parse_numbers("--seeds", ",".join(map(str, runs))) == sorted(runs)
+    assert parse_numbers("--seeds", f"{min(runs)}-{max(runs)}") == list(range(min(runs), max(runs) + 1))
+
+
+@pytest.mark.parametrize(("text", "suffix"), [("0-9", ""), ("0-4, 5-9", ""), ("0", "-runs0"), ("0, 3", "-runs0,3")])
+def test_runs_other_than_the_default_are_part_of_a_folders_name(text, suffix):
+    assert parse_runs(text)[1] == suffix
+
+
+def test_parse_names():
+    assert parse_names("--models", "a, b,,c ,a") == ["a", "b", "c"]
+    with pytest.raises(AsgatError, match="--models is empty; give names separated by commas"):
+        parse_names("--models", " , ")
 
 
 def test_parse_settings_types_values_and_the_last_wins():
@@ -69,11 +81,23 @@ def test_parse_settings_refuses(pair):
         parse_settings([pair], ASGATConfig)
 
 
-def test_check_writable(tmp_path):
-    (tmp_path / "file").write_text("")
-    check_writable(None)
-    check_writable(tmp_path / "file")
-    check_writable(tmp_path / "new" / "folder" / "result.json")
-    for bad in (tmp_path, tmp_path / "file" / "below"):
-        with pytest.raises(AsgatError, match="cannot be written"):
-            check_writable(bad)
+@pytest.mark.parametrize("name", ["gpu", "meta", "", "cuda:x"])
+def test_unknown_devices(name):
+    with pytest.raises(AsgatError, match=f"Unknown device {name!r}; use cpu or cuda"):
+        check_device(name)
+
+
+@pytest.mark.parametrize(
+    ("count", "name", "words"),
+    [
+        (0, "cuda", "no CUDA device is available"),
+        (0, "cuda:0", "no CUDA device is available"),
+        (1, "cuda:1", "only cuda:0 is available"),
+        (2, "cuda:7", "only 2 devices are available"),
+    ],
+)
+def test_missing_devices(monkeypatch, count, name, words):
+    monkeypatch.setattr("torch.cuda.device_count", lambda: count)
+    with pytest.raises(AsgatError, match=f"{name} was requested, but {words}; use --device cpu"):
+        check_device(name)
+    assert check_device("cpu").type == "cpu"

@@ -79,7 +79,7 @@ def test_every_file_has_a_checksum_and_every_checksum_a_use():
 
 
 def test_unknown_names_get_a_suggestion():
-    with pytest.raises(AsgatError, match=r"no data set 'txas'. Did you mean 'texas'\? Known are: cora, citeseer"):
+    with pytest.raises(AsgatError, match=r"no data set 'txas'. Did you mean 'texas'\? Choose from: cora, citeseer"):
         load_dataset("txas")
 
 

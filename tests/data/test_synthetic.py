@@ -90,7 +90,7 @@ def test_options_pass_through_the_registry():
         ({"signal": float("inf")}, "signal must be a number"),
         ({"structured": "no"}, "structured must be true or false, not 'no'"),
         ({"seed": -1}, "seed must be a non-negative integer"),
-        ({"num_nodes": 20, "mean_degree": 15}, "120 edges between classes are too many for the 100 pairs"),
+        ({"num_nodes": 20, "mean_degree": 15}, "120 edges between classes are too many for 100 pairs"),
         ({"num_nodes": 20, "mean_degree": 15, "homophily": 0.9}, "edges inside classes are too many"),
     ],
 )

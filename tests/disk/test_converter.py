@@ -10,12 +10,12 @@ from tests.strategies import edge_lists
 from asgat.disk.converter import write_graph
 from asgat.disk.disk_graph import OnDiskGraph
 from asgat.errors import AsgatError
-from asgat.tables.candidate_table import SparseRows
+from asgat.tables.sparse_rows import SparseRows
 from asgat.tables.truncated_builder import node_records
 
 
 def numbered(n):
-    """Features and labels that tell the nodes apart, and one split with all parts."""
+    """Features and labels that identify the nodes, and one split with all parts."""
     labels = np.arange(n) % 2
     part = np.array([1, 2, 3] + [1] * n)[:n]
     return np.arange(2.0 * n).reshape(n, 2), labels, part
@@ -102,7 +102,7 @@ def test_splits_are_drawn_where_none_are_given(tmp_path):
         ({"self_loops": "some"}, "self_loops must be"),
     ],
 )
-def test_what_is_wrong_is_said_and_nothing_is_left(changes, words, tmp_path):
+def test_bad_input_is_refused_and_nothing_is_left(changes, words, tmp_path):
     features, labels, part = numbered(4)
     edges = [(np.array([0]), np.array([1]), None)]
     given = {"edges": edges, "features": features, "labels": labels, "splits": part, **changes}

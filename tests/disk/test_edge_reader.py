@@ -1,3 +1,5 @@
+import os
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -5,6 +7,7 @@ from hypothesis import strategies as st
 
 from asgat.disk.edge_reader import read_edges
 from asgat.errors import AsgatError
+from asgat.files import user_file
 
 ENDS = st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 10**6), st.integers(1, 99)), min_size=1, max_size=30)
 
@@ -75,3 +78,18 @@ def test_other_files_are_refused(tmp_path):
     (tmp_path / "f.npy").write_bytes(b"nothing")
     with pytest.raises(AsgatError, match="cannot be read: EOF"):
         list(read_edges(tmp_path / "f.npy"))
+
+
+@pytest.mark.parametrize("name", ["e.csv", "e.npy", "e.npz"])
+def test_a_pipe_is_refused(tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(AsgatError, match="not a regular file"):
+        list(read_edges(tmp_path / name))
+
+
+def test_a_small_archive_that_expands_to_much_is_refused(tmp_path, monkeypatch):
+    np.savez_compressed(tmp_path / "e.npz", edge_index=np.zeros((2, 50_000), dtype=np.int64))
+    assert len(list(read_edges(tmp_path / "e.npz"))) == 1
+    monkeypatch.setattr(user_file, "EXPANSION_FREE", 2**18)
+    with pytest.raises(AsgatError, match="unpack to"):
+        list(read_edges(tmp_path / "e.npz"))

@@ -13,7 +13,8 @@ from asgat.distributed.process_group import Group
 from asgat.distributed.shard import InMemory, build_shard, check_distributed, shard_features
 from asgat.errors import AsgatError
 from asgat.kernels.sparse_features import SparseFeatures
-from asgat.nn.registry import make_config, make_operator
+from asgat.nn.from_config import make_operator
+from asgat.nn.registry import make_config
 
 DATA = contextual_sbm(num_nodes=60, num_features=4, seed=1)
 PLAIN = dict(form="table", order=4, heads=2, hidden=4, k=3, candidates=6)

@@ -6,6 +6,7 @@ import time
 import numpy as np
 import pytest
 import torch
+from asgat.training.trainer import train as train_alone
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -24,7 +25,6 @@ from asgat.nn.registry import make_config, model_spec
 from asgat.training.metrics import macro_f1, micro_f1
 from asgat.training.run_directory import load_model
 from asgat.training.runner import make_inputs, run
-from asgat.training.trainer import train as train_alone
 
 PLAIN = dict(dropout=0.0, epochs=6, patience=50, form="table", order=4, heads=2, hidden=4, k=3, candidates=6)
 SET = [part for key, value in PLAIN.items() for part in ("--set", f"{key}={value}")]
@@ -252,7 +252,6 @@ def trained_in_parts(draw):
     if plus:
         own |= {name: draw(st.booleans()) for name in ("root", "mix", "jump")}
         own["filter"] = draw(st.sampled_from(["mlp", "heat", "polynomial"]))
-        own["heat_learned"] = True
     own["filter_activation"] = draw(st.sampled_from(["none", "relu", "tanh"]))
     model = "asgat-plus" if plus else draw(st.sampled_from(["asgat-cheb", "asgat-linear"]))
     if model == "asgat-linear":

@@ -4,14 +4,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
 from asgat.data import contextual_sbm, load_dataset
 from asgat.errors import AsgatError
+from asgat.estimator import classifier, trained_run
 from asgat.estimator.classifier import ASGATClassifier, same_graph
 from asgat.graph import Graph
-from asgat.tabular.user_graph import as_user_graph
+from asgat.tabular.conversions import as_user_graph
+from asgat.training.inputs import make_inputs
 from asgat.training.run_directory import RunDirectory
 
 QUICK: dict[str, Any] = {"epochs": 25, "heads": 2, "hidden": 8, "k": 4, "order": 4, "dropout": 0.2, "lr": 0.05}
@@ -19,12 +22,12 @@ QUICK: dict[str, Any] = {"epochs": 25, "heads": 2, "hidden": 8, "k": 4, "order":
 
 @pytest.fixture(scope="module")
 def blocks():
-    """A graph whose features tell the class well."""
+    """A graph with informative features."""
     return contextual_sbm(num_nodes=160, signal=0.6, num_features=8, seed=1)
 
 
 @pytest.fixture(scope="module")
-def own(blocks):
+def user_graph(blocks):
     return as_user_graph(blocks.graph, blocks.x)
 
 
@@ -34,11 +37,11 @@ def names(blocks):
 
 
 @pytest.fixture(scope="module")
-def fitted(own, names):
-    return ASGATClassifier(**QUICK).fit(own, names, mask=np.arange(100))
+def fitted(user_graph, names):
+    return ASGATClassifier(**QUICK).fit(user_graph, names, mask=np.arange(100))
 
 
-def test_it_learns(fitted, own, names):
+def test_it_learns(fitted, user_graph, names):
     assert fitted.classes_.tolist() == ["high", "low"]
     probability = fitted.predict_proba()
     assert probability.shape == (160, 2)
@@ -48,29 +51,59 @@ def test_it_learns(fitted, own, names):
     accuracy = np.mean(fitted.predict()[outside] == names[outside])
     assert accuracy > 0.75
     assert fitted.score() == pytest.approx(accuracy)
-    assert fitted.score(own, names, mask=outside) == pytest.approx(accuracy)
-    assert fitted.score(own[outside], names[outside]) == pytest.approx(accuracy)
+    assert fitted.score(user_graph, names, mask=outside) == pytest.approx(accuracy)
+    assert fitted.score(user_graph[outside], names[outside]) == pytest.approx(accuracy)
 
 
-def test_labels_outside_the_mask_are_never_seen(own, names):
+def test_labels_outside_the_mask_are_never_seen(user_graph, names):
     other = names.copy()
     other[100:] = "low"
-    a = ASGATClassifier(**QUICK).fit(own, names, mask=np.arange(100)).predict_proba()
-    b = ASGATClassifier(**QUICK).fit(own, other, mask=np.arange(100)).predict_proba()
+    a = ASGATClassifier(**QUICK).fit(user_graph, names, mask=np.arange(100)).predict_proba()
+    b = ASGATClassifier(**QUICK).fit(user_graph, other, mask=np.arange(100)).predict_proba()
     np.testing.assert_array_equal(a, b)
 
 
-def test_predictions_are_the_same_after_saving(fitted, own, tmp_path):
+def test_predictions_are_the_same_after_saving(fitted, user_graph, tmp_path):
     fitted.save_pretrained(tmp_path / "run")
     again = ASGATClassifier.from_pretrained(tmp_path / "run")
     np.testing.assert_array_equal(again.predict_proba(), fitted.predict_proba())
-    np.testing.assert_array_equal(again.predict_proba(own), fitted.predict_proba())
+    np.testing.assert_array_equal(again.predict_proba(user_graph), fitted.predict_proba())
     assert again.classes_.tolist() == fitted.classes_.tolist()
     assert again.config_ == fitted.config_
     assert again.health_ == fitted.health_
     again.save_pretrained(tmp_path / "copy")
     copy = ASGATClassifier.from_pretrained(tmp_path / "copy")
     np.testing.assert_array_equal(copy.predict_proba(), fitted.predict_proba())
+
+
+def test_predicting_another_graph_builds_one_table(fitted, user_graph, blocks, tmp_path, monkeypatch):
+    fitted.save_pretrained(tmp_path)
+    built = []
+
+    def counted(dataset, *rest):
+        built.append(dataset.num_nodes)
+        return make_inputs(dataset, *rest)
+
+    for module in (classifier, trained_run):
+        monkeypatch.setattr(module, "make_inputs", counted)
+    again = ASGATClassifier.from_pretrained(tmp_path)
+    assert built == []
+    part = np.arange(80)
+    other = as_user_graph(Graph.from_scipy(blocks.graph.adjacency[part][:, part]), blocks.x[part])
+    again.predict(other)
+    assert built == [80]
+    again.predict()
+    again.predict(user_graph)
+    assert built == [80, 160], "that of the fitted graph is built once, when it is needed"
+
+
+def test_a_model_that_gives_nan_is_refused(fitted, tmp_path):
+    fitted.save_pretrained(tmp_path)
+    again = ASGATClassifier.from_pretrained(tmp_path)
+    with torch.no_grad():
+        next(again.module_.parameters()).fill_(float("nan"))
+    with pytest.raises(AsgatError, match="gives NaN or infinity"):
+        again.predict()
 
 
 def test_parameters_do_not_depend_on_the_number_of_nodes(blocks):
@@ -102,18 +135,18 @@ def test_renumbering_the_nodes_renumbers_the_answers(fitted, blocks):
     np.testing.assert_allclose(fitted.predict_proba(moved), answers[order], atol=1e-4)
 
 
-def test_cross_validation(own, blocks):
+def test_cross_validation(user_graph, blocks):
     model = ASGATClassifier(**{**QUICK, "epochs": 15})
-    scores = cross_val_score(model, own, blocks.y, cv=KFold(3, shuffle=True, random_state=0))
+    scores = cross_val_score(model, user_graph, blocks.y, cv=KFold(3, shuffle=True, random_state=0))
     assert scores.shape == (3,)
     assert scores.mean() > 0.65
 
 
-def test_a_search_over_settings(own, blocks):
+def test_a_search_over_settings(user_graph, blocks):
     search = GridSearchCV(ASGATClassifier(**{**QUICK, "epochs": 5}), {"k": [2, 3]}, cv=2)
-    search.fit(own, blocks.y)
+    search.fit(user_graph, blocks.y)
     assert search.best_params_["k"] in (2, 3)
-    assert len(search.predict(own)) == 160
+    assert len(search.predict(user_graph)) == 160
 
 
 def test_it_can_be_cloned():
@@ -123,19 +156,19 @@ def test_it_can_be_cloned():
     assert copy.set_params(k=5).k == 5
 
 
-def test_the_same_seed_gives_the_same_model(own, names):
+def test_the_same_seed_gives_the_same_model(user_graph, names):
     quick = {**QUICK, "epochs": 4}
-    a, b, c = (ASGATClassifier(**quick, seed=seed).fit(own, names).predict_proba() for seed in (3, 3, 4))
+    a, b, c = (ASGATClassifier(**quick, seed=seed).fit(user_graph, names).predict_proba() for seed in (3, 3, 4))
     np.testing.assert_array_equal(a, b)
     assert not np.array_equal(a, c)
 
 
-def test_settings_come_from_the_caller_then_from_the_graph(own, names):
-    free = ASGATClassifier(epochs=1, heads=1, settings={"hidden": 4}).fit(own, names)
+def test_settings_come_from_the_caller_then_from_the_graph(user_graph, names):
+    free = ASGATClassifier(epochs=1, heads=1, settings={"hidden": 4}).fit(user_graph, names)
     advised = {advice.setting: advice.value for advice in free.health_.advice}
     chosen = free.config_.to_dict()
     assert (chosen["k"], chosen["order"], chosen["hidden"]) == (advised["k"], advised["order"], 4)
-    assert ASGATClassifier("mlp", epochs=1).fit(own, names).config_.epochs == 1
+    assert ASGATClassifier("mlp", epochs=1).fit(user_graph, names).config_.epochs == 1
 
 
 def test_pyg_and_networkx():
@@ -150,28 +183,28 @@ def test_pyg_and_networkx():
     assert model.dataset_.splits[0].train.tolist() == data.train_mask[:, 0].nonzero().squeeze(1).tolist()
 
 
-def test_a_model_of_one_graph_refuses_another(own, names, blocks):
-    model = ASGATClassifier("linkx", epochs=1).fit(own, names)
+def test_a_model_of_one_graph_refuses_another(user_graph, names, blocks):
+    model = ASGATClassifier("linkx", epochs=1).fit(user_graph, names)
     with pytest.raises(AsgatError, match="belong to the nodes of one graph"):
         model.predict(as_user_graph(Graph.from_edges([[0], [1]], 3), blocks.x[:3]))
 
 
-def test_refusals(fitted, own, blocks, tmp_path):
+def test_refusals(fitted, user_graph, blocks, tmp_path):
     with pytest.raises(AsgatError, match="not fitted"):
         ASGATClassifier().predict()
     with pytest.raises(AsgatError, match="lack 'x7'"):
         fitted.predict(as_user_graph(blocks.graph, blocks.x[:, :7]))
     with pytest.raises(AsgatError, match="no test nodes"):
-        ASGATClassifier(**{**QUICK, "epochs": 1}).fit(own, blocks.y).score()
-    with pytest.raises(AsgatError, match="no labelled node to judge"):
-        fitted.score(own, np.full(160, -1))
+        ASGATClassifier(**{**QUICK, "epochs": 1}).fit(user_graph, blocks.y).score()
+    with pytest.raises(AsgatError, match="no labelled node to score"):
+        fitted.score(user_graph, np.full(160, -1))
     with pytest.raises(AsgatError, match="Unknown model"):
-        ASGATClassifier("nonsense").fit(own, blocks.y)
-    with pytest.raises(AsgatError, match="no run directory"):
+        ASGATClassifier("nonsense").fit(user_graph, blocks.y)
+    with pytest.raises(AsgatError, match="not a run directory"):
         ASGATClassifier.from_pretrained(tmp_path)
 
 
-def test_a_run_on_a_data_set_is_no_fitted_graph(tmp_path):
+def test_a_run_on_a_data_set_is_not_a_fitted_graph(tmp_path):
     from asgat.nn.registry import make_config
     from asgat.training.runner import run
 

@@ -1,4 +1,4 @@
-"""From what a user gives to what is trained on."""
+"""A user's graph, encoded for training."""
 
 import json
 
@@ -7,14 +7,14 @@ import pytest
 import torch
 
 from asgat.errors import AsgatError
-from asgat.estimator.encoded_graph import Encoding, as_mask, encode_graph_for, label_column, prepare
+from asgat.estimator.encoded_graph import Encoding, apply_encoding, as_mask, encode_user_graph, label_column
 from asgat.tabular.column import Column
 from asgat.tabular.user_graph import UserGraph
 
 RING = np.stack([np.arange(12), np.roll(np.arange(12), -1)])
 
 
-def own(label=None, split=None):
+def user_graph(label=None, split=None):
     features = [Column.of_array("f", np.arange(12.0)), Column.of_texts("c", [*"ab"] * 6)]
     return UserGraph([f"n{i}" for i in range(12)], RING, features, None, label, split, {"id": "id"}, ["a note"])
 
@@ -23,32 +23,32 @@ LABEL = Column.of_texts("kind", ["x", "x", "x", "x", "y", "y", "y", "y", "", "",
 
 
 def test_features_and_labels_are_encoded():
-    prepared = prepare(own(LABEL))
-    assert prepared.dataset.num_features == 3
-    assert prepared.dataset.y.tolist() == [0, 0, 0, 0, 1, 1, 1, 1, -1, -1, 0, 1]
-    assert prepared.encoding.class_names == ["x", "y"]
-    assert prepared.notes[0] == "a note"
-    assert len(prepared.dataset.splits[0].test) > 0
+    encoded = encode_user_graph(user_graph(LABEL))
+    assert encoded.dataset.num_features == 3
+    assert encoded.dataset.y.tolist() == [0, 0, 0, 0, 1, 1, 1, 1, -1, -1, 0, 1]
+    assert encoded.encoding.class_names == ["x", "y"]
+    assert encoded.notes[0] == "a note"
+    assert len(encoded.dataset.splits[0].test) > 0
 
 
 def test_masks_come_first_then_the_split_then_a_new_one():
     split = Column.of_texts("s", ["train", "val"] * 6)
-    given = prepare(own(LABEL, split))
+    given = encode_user_graph(user_graph(LABEL, split))
     assert given.dataset.splits[0].val.tolist() == [1, 3, 5, 7, 11]
-    masked = prepare(own(LABEL, split), mask=np.arange(8))
+    masked = encode_user_graph(user_graph(LABEL, split), mask=np.arange(8))
     assert sorted([*masked.dataset.splits[0].train, *masked.dataset.splits[0].val]) == list(range(8))
     assert masked.dataset.splits[0].test.tolist() == [10, 11]
-    both = prepare(own(LABEL), mask=np.arange(6), val_mask=np.array([6, 7]))
+    both = encode_user_graph(user_graph(LABEL), mask=np.arange(6), val_mask=np.array([6, 7]))
     assert both.dataset.splits[0].train.tolist() == [0, 1, 2, 3, 4, 5]
     assert both.dataset.splits[0].val.tolist() == [6, 7]
-    assert len(prepare(own(LABEL), test=False).dataset.splits[0].test) == 0
+    assert len(encode_user_graph(user_graph(LABEL), test=False).dataset.splits[0].test) == 0
 
 
-def test_chosen_nodes_are_the_only_ones_with_a_label():
-    part = own()[np.array([5, 0, 1, 4])]
+def test_only_selected_nodes_have_a_label():
+    part = user_graph()[np.array([5, 0, 1, 4])]
     column = label_column(part, ["y", "x", "x", "y"])
     assert column.texts() == ["x", "x", "", "", "y", "y", "", "", "", "", "", ""]
-    dataset = prepare(part, ["y", "x", "x", "y"]).dataset
+    dataset = encode_user_graph(part, ["y", "x", "x", "y"]).dataset
     assert sorted([*dataset.splits[0].train, *dataset.splits[0].val]) == [0, 1, 4, 5]
 
 
@@ -64,7 +64,7 @@ def test_chosen_nodes_are_the_only_ones_with_a_label():
     ],
 )
 def test_classes_keep_their_type(y, expected):
-    encoding = prepare(own(), y).encoding
+    encoding = encode_user_graph(user_graph(), y).encoding
     assert encoding.classes.tolist() == expected
     again = Encoding.from_dict(json.loads(json.dumps(encoding.to_dict())))
     assert again.classes.tolist() == expected
@@ -73,16 +73,16 @@ def test_classes_keep_their_type(y, expected):
     assert again.columns == encoding.columns
 
 
-def test_another_graph_is_encoded_alike():
-    prepared = prepare(own(LABEL))
-    other, notes = encode_graph_for(own(), prepared.encoding)
-    np.testing.assert_array_equal(other.x, prepared.dataset.x)
+def test_another_graph_is_encoded_in_the_same_way():
+    encoded = encode_user_graph(user_graph(LABEL))
+    other, notes = apply_encoding(user_graph(), encoded.encoding)
+    np.testing.assert_array_equal(other.x, encoded.dataset.x)
     assert notes == []
 
 
-def test_a_class_that_is_never_trained_on_is_said():
+def test_a_class_without_training_nodes_is_reported():
     split = Column.of_texts("s", ["train"] * 4 + ["test"] * 8)
-    assert "No training node is of class 'y'" in " ".join(prepare(own(LABEL, split)).notes)
+    assert "No training node is of class 'y'" in " ".join(encode_user_graph(user_graph(LABEL, split)).notes)
 
 
 def test_masks():
@@ -102,13 +102,13 @@ def test_masks():
         ({"y": ["a", "b", ""] * 4, "mask": [0, 1, 3], "val_mask": [2]}, "val_mask holds no labelled node"),
     ],
 )
-def test_what_does_not_fit_is_told(arguments, words):
+def test_what_does_not_fit_is_refused(arguments, words):
     with pytest.raises(AsgatError, match=words):
-        prepare(own(), **arguments)
+        encode_user_graph(user_graph(), **arguments)
 
 
 @pytest.mark.parametrize("change", [{"class_type": "nonsense"}, {"classes": None}, {"columns": 3}, {"features": 1}])
-def test_a_broken_encoding_is_told(change):
-    held = prepare(own(LABEL)).encoding.to_dict()
+def test_a_broken_encoding_is_refused(change):
+    held = encode_user_graph(user_graph(LABEL)).encoding.to_dict()
     with pytest.raises(AsgatError, match="cannot be read"):
         Encoding.from_dict({**held, **change})

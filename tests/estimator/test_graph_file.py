@@ -33,13 +33,13 @@ def test_a_round_trip_loses_nothing(tmp_path_factory, data):
     before = dataset(num_nodes, edges, weight)
     path = tmp_path_factory.mktemp("graph") / "graph.npz"
     path.write_bytes(encode_graph(before, ids))
-    after = decode_graph(path, "own")
-    assert after.ids == ids
-    assert (after.dataset.graph.adjacency != before.graph.adjacency).nnz == 0
-    assert np.array_equal(after.dataset.x, before.x)
-    assert np.array_equal(after.dataset.y, before.y)
+    after, after_ids = decode_graph(path, "own")
+    assert after_ids == ids
+    assert (after.graph.adjacency != before.graph.adjacency).nnz == 0
+    assert np.array_equal(after.x, before.x)
+    assert np.array_equal(after.y, before.y)
     for part, nodes in before.splits[0].parts().items():
-        assert np.array_equal(after.dataset.splits[0].parts()[part], nodes)
+        assert np.array_equal(after.splits[0].parts()[part], nodes)
 
 
 def test_numpy_alone_can_read_it(tmp_path):

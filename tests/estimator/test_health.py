@@ -7,12 +7,13 @@ import pytest
 
 from asgat.data import contextual_sbm, load_dataset
 from asgat.errors import AsgatError
-from asgat.estimator.encoded_graph import prepare
+from asgat.estimator.encoded_graph import encode_user_graph
 from asgat.estimator.health import Health, advise, examine
 from asgat.graph import Graph
 from asgat.graph.homophily import beta
 from asgat.tabular.column import Column
-from asgat.tabular.user_graph import UserGraph, as_user_graph
+from asgat.tabular.conversions import as_user_graph
+from asgat.tabular.user_graph import UserGraph
 
 # 0-1-2 in a row, 1-0 again, 3 by itself but for a loop, 4 alone, 5-6 with weight zero.
 EDGES = np.array([[0, 1, 1, 3, 5], [1, 2, 0, 3, 6]])
@@ -23,8 +24,8 @@ def health():
     label = Column.of_texts("kind", ["a", "a", "b", "a", "b", "", "b"])
     weight = np.array([1.0, 1.0, 1.0, 1.0, 0.0])
     own = UserGraph([f"n{i}" for i in range(7)], EDGES, [], weight, label)
-    prepared = prepare(own)
-    return examine(own, prepared.dataset, prepared.encoding.class_names, prepared.notes)
+    encoded = encode_user_graph(own)
+    return examine(own, encoded.dataset, encoded.encoding.class_names, encoded.notes)
 
 
 def test_counts(health):
@@ -45,14 +46,14 @@ def test_homophily(health):
 
 
 def test_what_was_changed_is_said(health):
-    said = " ".join(health.changes)
+    changes = " ".join(health.changes)
     for words in ("1 row of the edges repeat", "1 edge of weight 0", "1 self-loop: kept", "3 nodes without an edge"):
-        assert words in said
+        assert words in changes
 
 
 def test_it_goes_through_json(health):
     assert Health.from_dict(json.loads(json.dumps(health.to_dict()))) == health
-    with pytest.raises(AsgatError, match="fit anew"):
+    with pytest.raises(AsgatError, match="fit again"):
         Health.from_dict({"advice": []})
 
 
@@ -87,8 +88,8 @@ def test_advice_can_be_followed():
 
 def test_a_graph_without_edges():
     own = UserGraph(["a", "b", "c", "d"], np.zeros((2, 0), dtype=np.int64), [], None, Column.of_texts("k", [*"xxyy"]))
-    prepared = prepare(own)
-    found = examine(own, prepared.dataset, ["x", "y"], [])
+    encoded = encode_user_graph(own)
+    found = examine(own, encoded.dataset, ["x", "y"], [])
     assert (found.edges, found.isolated, found.judged, found.beta) == (0, 4, 0, 0.0)
     assert np.isnan(found.edge_homophily)
     assert own.graph.num_entries == Graph.from_edges([[], []], 4).num_entries

@@ -47,6 +47,27 @@ def test_summary():
     ]
 
 
+@pytest.mark.parametrize("name", ["p(a)", "p(b)", "prediction"])
+def test_ids_are_never_replaced_by_another_column(name):
+    same = Predictions(name, ["first"], ["a", "b"], np.array([[1.0, 0.0]]), [""])
+    assert same.columns()[f"id_{name}"] == ["first"]
+    assert len(same.columns()) == 6
+
+
+def test_texts_that_a_spreadsheet_would_run_can_be_escaped(tmp_path):
+    hostile = Predictions(
+        "=id", ["=1+1", "+a", "-1", "@x", "plain"], ["=cmd", "b"], np.eye(2)[[0, 0, 0, 1, 1]], [""] * 5
+    )
+    for safe, mark in ((False, ""), (True, "'")):
+        write_predictions(hostile, tmp_path / "p.csv", safe_csv=safe)
+        with (tmp_path / "p.csv").open(newline="") as file:
+            rows = list(csv.reader(file))
+        assert rows[0] == [f"{mark}=id", "prediction", "labelled", "label", "p(=cmd)", "p(b)"]
+        assert [row[0] for row in rows[1:]] == [f"{mark}=1+1", f"{mark}+a", f"{mark}-1", f"{mark}@x", "plain"]
+        assert rows[1][1] == f"{mark}=cmd"
+        assert rows[1][4] == "1.0", "numbers stay numbers"
+
+
 def test_an_id_column_with_the_name_of_another():
     same = Predictions("label", ["a"], ["x", "y"], np.array([[1.0, 0.0]]), [""])
     assert list(same.columns()) == ["id_label", "prediction", "labelled", "label", "p(x)", "p(y)"]

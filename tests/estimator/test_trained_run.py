@@ -11,7 +11,7 @@ from asgat.errors import AsgatError
 from asgat.estimator.graph_file import encode_graph
 from asgat.estimator.trained_run import load_run
 from asgat.nn.registry import make_config
-from asgat.training.run_directory import RunDirectory, load_model, read_metadata
+from asgat.training.run_directory import encode_model, load_model, read_metadata
 from asgat.training.runner import run
 
 
@@ -29,7 +29,7 @@ def test_a_run_on_a_data_set_by_name(trained):
     kept = max(result["rows"], key=lambda row: row["val_score"])
     split = load_dataset("karate").splits[kept["run"]]
     assert found.name == "asgat-plus"
-    assert not found.own
+    assert not found.is_user_graph
     assert found.ids == list(range(34))
     assert np.array_equal(np.flatnonzero(found.train_mask), split.train)
     assert np.array_equal(np.flatnonzero(found.val_mask), split.val)
@@ -42,7 +42,7 @@ def own(trained, path, classes=("left", "right")):
     """The same run with the graph inside, as `asgat fit` writes it."""
     source, _ = trained
     metadata = {**read_metadata(source), "protocol": "own"}
-    RunDirectory(path).write_model(load_model(source)[0].state_dict(), metadata)
+    (path / "model.safetensors").write_bytes(encode_model(load_model(source)[0].state_dict(), metadata))
     dataset = load_dataset("karate")
     (path / "graph.npz").write_bytes(encode_graph(dataset, [f"member {i}" for i in range(34)]))
     names = {"classes": list(classes), "feature_names": [f"is {i}" for i in range(34)]}
@@ -52,7 +52,7 @@ def own(trained, path, classes=("left", "right")):
 
 def test_a_run_on_a_graph_of_the_users_own(trained, tmp_path):
     found = load_run(own(trained, tmp_path))
-    assert found.own
+    assert found.is_user_graph
     assert found.ids[3] == "member 3"
     assert found.number_of("member 3") == 3
     assert found.class_names == ["left", "right"]
@@ -62,8 +62,8 @@ def test_a_run_on_a_graph_of_the_users_own(trained, tmp_path):
         found.number_of("x")
 
 
-def test_files_that_do_not_belong_together_are_refused(trained, tmp_path):
-    with pytest.raises(AsgatError, match="do not belong together"):
+def test_files_that_do_not_match_are_refused(trained, tmp_path):
+    with pytest.raises(AsgatError, match="do not match: the model has"):
         load_run(own(trained, tmp_path, classes=("a", "b", "c")))
 
 
@@ -74,8 +74,8 @@ def test_a_broken_encoder_is_told(trained, tmp_path, content):
         load_run(tmp_path)
 
 
-def test_a_folder_without_a_model_is_told(tmp_path):
-    with pytest.raises(AsgatError, match="no run directory with a model"):
+def test_a_folder_without_a_model_is_refused(tmp_path):
+    with pytest.raises(AsgatError, match="not a run directory with a model"):
         load_run(tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"nonsense")
     with pytest.raises(AsgatError, match="holds no model of this package"):

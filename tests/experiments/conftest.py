@@ -1,4 +1,4 @@
-"""A study small enough for tests: karate's 34 nodes, two splits, a few epochs."""
+"""A reproduction small enough for tests: karate's 34 nodes, two splits, a few epochs."""
 
 import pytest
 import torch
@@ -17,29 +17,29 @@ def one_thread():
 
 @pytest.fixture
 def few_epochs(monkeypatch):
-    """A quick run is quicker still."""
+    """Even fewer epochs than in a quick run."""
     monkeypatch.setitem(module.QUICK_SETTINGS, "epochs", 3)
 
 
 @pytest.fixture
-def study(tmp_path, monkeypatch, few_epochs):
-    """A quick study of the karate club, with no data files at hand."""
+def reproduction(tmp_path, monkeypatch, few_epochs):
+    """A quick reproduction on the karate club, without data files."""
     monkeypatch.setenv("ASGAT_DATA_DIR", str(tmp_path / "no-data"))
     return Reproduction(tmp_path / "out", quick=True, datasets=("karate",), models=("asgat-cheb", "gcn"))
 
 
 @pytest.fixture
-def carry_out(study):
-    """A function that performs an experiment and returns its result, the text of its tables, and its files."""
+def run_quick(reproduction):
+    """A function that runs an experiment and returns its result, the text of its tables, and its files."""
     import io
     import json
 
     from rich.console import Console
 
-    from asgat.experiments.experiment import perform
+    from asgat.experiments.experiment import run_experiment
 
-    def call(experiment, study=study):
-        tables, files = perform(experiment, study)
+    def call(experiment, reproduction=reproduction):
+        tables, files = run_experiment(experiment, reproduction)
         console = Console(width=100, record=True, file=io.StringIO())
         for table in tables:
             console.print(table)

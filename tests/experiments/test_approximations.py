@@ -25,7 +25,7 @@ def test_a_polynomial_is_the_interpolating_one():
     np.testing.assert_allclose(approximation("Chebyshev", 15, filter), polynomial(FINE.numpy() - 1.0), atol=1e-9)
 
 
-def test_a_sharp_band_is_arma_s():
+def test_arma_approximates_a_sharp_band_better():
     truth = band_pass(FINE)
     largest = {form: float((approximation(form, 30, RESPONSES["band-pass"]) - truth).abs().max())
                for form in ("Chebyshev", "ARMA")}  # fmt: skip
@@ -44,17 +44,17 @@ def test_one_hot_signals():
     assert signal.sum(dim=1).max() == 1.0
 
 
-def test_expansions_come_nearer_to_conjugate_gradients():
+def test_expansions_converge_to_conjugate_gradients():
     found = compare(load_dataset("karate").graph, RESPONSES["band-pass"], 1e-4, DOUBLE, [20, 60, 180])
     differences = [row["difference"] for row in found["orders"]]
     assert differences[0] > differences[1] > differences[2]
     assert found["enough"] in (None, 20, 60, 180)
 
 
-def test_approximations(carry_out, monkeypatch):
+def test_approximations(run_quick, monkeypatch):
     monkeypatch.setattr(approximations, "ORDERS", [5, 15])
     monkeypatch.setattr(approximations, "QUICK_EXPANSIONS", [20])
-    result, text, files = carry_out(EXPERIMENT)
+    result, text, files = run_quick(EXPERIMENT)
     assert len(result["errors"]) == 3 * 3 * 2
     assert [(row["dataset"], row["layer"]) for row in result["trained"]] == [("karate", 1), ("karate", 2)] * 2
     assert result["expansion"]["orders"][0]["order"] == 20
@@ -62,10 +62,10 @@ def test_approximations(carry_out, monkeypatch):
     assert [file.name for file in files] == ["approximations.json", "approximations.png"]
 
 
-def test_no_data_is_needed(carry_out, study, monkeypatch):
+def test_no_data_is_needed(run_quick, reproduction, monkeypatch):
     monkeypatch.setattr(approximations, "ORDERS", [5])
     monkeypatch.setattr(approximations, "QUICK_EXPANSIONS", [20])
-    study.datasets = None
-    result, _, _ = carry_out(EXPERIMENT)
+    reproduction.datasets = None
+    result, _, _ = run_quick(EXPERIMENT)
     assert result["trained"] == []
     assert list(result["about"]["skipped"]) == ["cora"]

@@ -1,21 +1,22 @@
 import json
 
 import pytest
+import torch
 from rich.table import Table
 
-from asgat.experiments.experiment import Experiment, device_name, perform
-from asgat.experiments.plotting import new
+from asgat.experiments.experiment import Experiment, datasets_of, device_name, row_of, rows_of, run_experiment
 from asgat.experiments.reproduction import NoResultError, Reproduction
+from asgat.report.drawing import new_figure
 
 
 def experiment(found):
-    return Experiment("mine", "What?", lambda study: found, lambda result: [Table(title=str(result["rows"]))],
-                      lambda result: {"mine": new(3, 2), "mine-detail": new(2, 2)})  # fmt: skip
+    return Experiment("mine", "What?", lambda reproduction: found, lambda result: [Table(title=str(result["rows"]))],
+                      lambda result: {"mine": new_figure(3, 2), "mine-detail": new_figure(2, 2)})  # fmt: skip
 
 
 def test_numbers_tables_and_figures_are_written(tmp_path):
-    study = Reproduction(tmp_path / "out", quick=True)
-    tables, files = perform(experiment({"rows": [1.5, float("nan")]}), study)
+    reproduction = Reproduction(tmp_path / "out", quick=True)
+    tables, files = run_experiment(experiment({"rows": [1.5, float("nan")]}), reproduction)
     assert [file.name for file in files] == ["mine.json", "mine.png", "mine-detail.png"]
     assert all(file.parent == tmp_path / "out" for file in files)
     result = json.loads(files[0].read_bytes())
@@ -28,27 +29,36 @@ def test_numbers_tables_and_figures_are_written(tmp_path):
     assert all(file.read_bytes().startswith(b"\x89PNG") for file in files[1:])
 
 
-def test_what_was_left_out_is_told_in_the_numbers_of_its_own_experiment(tmp_path):
-    study = Reproduction(tmp_path)
-    study.skipped["of an earlier one"] = "no files"
+def test_skipped_and_failed_are_those_of_the_experiment(tmp_path):
+    reproduction = Reproduction(tmp_path)
+    reproduction.skipped["of an earlier experiment"] = "no files"
 
-    def collect(study):
-        study.failed["gcn"] = "diverged"
+    def collect(reproduction):
+        reproduction.failed["gcn"] = "diverged"
         return {"rows": [1]}
 
     mine = experiment({})
-    perform(Experiment(mine.name, mine.question, collect, mine.tables, mine.draw), study)
+    run_experiment(Experiment(mine.name, mine.question, collect, mine.tables, mine.draw), reproduction)
     about = json.loads((tmp_path / "mine.json").read_bytes())["about"]
     assert (about["skipped"], about["failed"]) == ({}, {"gcn": "diverged"})
     assert json.loads((tmp_path / "mine.json").read_bytes())["quick"] is False
 
 
 @pytest.mark.parametrize("found", [{}, {"rows": []}])
-def test_nothing_is_no_result(tmp_path, found):
+def test_no_rows_are_an_error(tmp_path, found):
     with pytest.raises(NoResultError, match="mine has no result"):
-        perform(experiment(found), Reproduction(tmp_path))
+        run_experiment(experiment(found), Reproduction(tmp_path))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_device_is_named(tmp_path):
-    assert device_name(Reproduction(tmp_path)) == "CPU, threads: 1"
+def test_the_device_is_named():
+    assert device_name(torch.device("cpu")) == "CPU, threads: 1"
+
+
+def test_rows_by_their_entries():
+    rows = [{"dataset": name, "k": k, "list": [k]} for name in ("cora", "texas") for k in (1, 2)]
+    result = {"rows": rows}
+    assert datasets_of(result) == ["cora", "texas"]
+    assert rows_of(result, dataset="texas") == rows[2:]
+    assert row_of(result, dataset="cora", k=2) is rows[1]
+    assert row_of(result, k=3) is None

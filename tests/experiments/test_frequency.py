@@ -5,8 +5,8 @@ import pytest
 import torch
 from tests.strategies import ZOO
 
-from asgat.experiments.frequency import CLAIMS, EXPERIMENT, FORMS, WIDTHS, bands, stopped, summarise
-from asgat.experiments.trained_models import train
+from asgat.experiments.frequency import CLAIMS, EXPERIMENT, FORMS, WIDTHS, band_removed, bands, summarise
+from asgat.experiments.trained_model import load_or_train
 from asgat.nn import ASGATConv
 from asgat.spectral import ExactOperator
 
@@ -22,7 +22,7 @@ def test_bands_cover_the_spectrum_once(width):
     assert all(tuple(band) in cut for band in CLAIMS[str(width)])
 
 
-def test_a_stopped_band_is_taken_out_of_the_scores():
+def test_a_removed_band_is_missing_in_the_scores():
     torch.manual_seed(0)
     conv = ASGATConv(3, 2, heads=2, k=3)
     operator = ExactOperator(GRAPH, dtype=torch.float64)
@@ -30,7 +30,7 @@ def test_a_stopped_band_is_taken_out_of_the_scores():
     value, vector = np.linalg.eigh(GRAPH.laplacian.toarray())
     response = conv.filter(torch.from_numpy(value)).detach().numpy()
     before = operator.dense(conv.filter)
-    with torch.no_grad(), stopped(conv, 0.5, 1.0):
+    with torch.no_grad(), band_removed(conv, 0.5, 1.0):
         after = operator.dense(conv.filter).numpy()
     kept = (value.round(12) < 0.5) | (value.round(12) >= 1.0)
     assert 0 < kept.sum() < len(value)
@@ -56,11 +56,11 @@ def test_the_summary():
     assert summarise([run(0.5, 0.5)])["worst"] == {"1.0": None, "0.5": None, "0.25": None}
 
 
-def test_frequency(carry_out, study):
-    result, text, files = carry_out(EXPERIMENT)
+def test_frequency(run_quick, reproduction):
+    result, text, files = run_quick(EXPERIMENT)
     assert [(row["dataset"], row["form"]) for row in result["rows"]] == [("karate", form) for form in FORMS]
     for row in result["rows"]:
-        trained = train(study, "karate", row["model"], 0)
+        trained = load_or_train(reproduction, "karate", row["model"], 0)
         assert row["trained"] == pytest.approx(trained.result["micro_f1"]["mean"])
         assert len(trained.load(0).convs) == (2 if row["form"] == "two layers" else 1)  # type: ignore[arg-type]
         assert row["runs"] == 2

@@ -5,8 +5,8 @@ import torch
 import torch.nn.functional as F
 from tests.strategies import ZOO
 
-from asgat.experiments.heads import EXPERIMENT, silenced
-from asgat.experiments.trained_models import train
+from asgat.experiments.heads import EXPERIMENT, heads_removed
+from asgat.experiments.trained_model import load_or_train
 from asgat.nn import ASGAT
 
 GRAPH = ZOO["generic"]
@@ -14,7 +14,7 @@ GRAPH = ZOO["generic"]
 
 @pytest.mark.parametrize("factor", [1.0, 3.0])
 @pytest.mark.parametrize("heads", [list(c) for n in range(4) for c in itertools.combinations(range(3), n)])
-def test_silenced_heads_have_attention_weights_of_zero(heads, factor):
+def test_removed_heads_have_attention_weights_of_zero(heads, factor):
     torch.manual_seed(0)
     model = ASGAT(5, 4, 3, heads=3, k=4).eval()
     x = torch.randn(GRAPH.num_nodes, 5)
@@ -27,18 +27,18 @@ def test_silenced_heads_have_attention_weights_of_zero(heads, factor):
         hidden = F.elu((weights @ (x @ conv.weight)).transpose(0, 1).flatten(1) + conv.bias)
         truth = F.elu((second.to_dense()[0] @ (hidden @ last.weight)) + last.bias)
         untouched = model(x, GRAPH)
-        with silenced(conv, heads, factor):
+        with heads_removed(conv, heads, factor):
             out = model(x, GRAPH)
         torch.testing.assert_close(out, truth, rtol=1e-4, atol=1e-5)
         torch.testing.assert_close(model(x, GRAPH), untouched)
         assert torch.allclose(out, untouched, atol=1e-6) is (not heads and factor == 1.0)
 
 
-def test_heads(carry_out, study):
-    result, text, files = carry_out(EXPERIMENT)
+def test_heads(run_quick, reproduction):
+    result, text, files = run_quick(EXPERIMENT)
     (row,) = result["rows"]
     assert row["heads"] == 12
-    trained = train(study, "karate", "asgat-cheb", 0, heads=12)
+    trained = load_or_train(reproduction, "karate", "asgat-cheb", 0, heads=12)
     assert row["full"] == trained.result["micro_f1"]["per_run"]
     assert [len(run) for part in ("keep", "scaled", "drop") for run in row[part]] == [12] * 6
     assert row["paper"] == {"keep": None, "scaled": None, "drop": None}

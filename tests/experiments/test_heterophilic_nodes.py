@@ -5,12 +5,12 @@ from hypothesis import strategies as st
 from tests.strategies import graphs
 
 from asgat.experiments.heterophilic_nodes import EXPERIMENT, VOTE, bins, majority_vote
-from asgat.experiments.trained_models import train
+from asgat.experiments.trained_model import load_or_train
 from asgat.graph import Graph
 from asgat.graph.homophily import node_homophily
 
 
-def test_bins_hold_their_upper_end():
+def test_bins_include_their_upper_end():
     beta = np.array([0.0, 0.1, 1 / 9, 0.2, 3 / 10, 0.1 + 0.2, 0.31, 0.4, 0.5, 0.51, 1.0])
     assert bins(beta).tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 5, 5]
 
@@ -36,10 +36,10 @@ def test_the_vote_agrees_with_counting(graph, seed):
     assert (vote[sure & (y >= 0)] == 1.0).all()
 
 
-def test_accuracies_are_those_of_the_predictions(carry_out, study):
-    result, text, files = carry_out(EXPERIMENT)
+def test_accuracies_are_those_of_the_predictions(run_quick, reproduction):
+    result, text, files = run_quick(EXPERIMENT)
     assert [row["model"] for row in result["rows"]] == [VOTE, "asgat-cheb", "gcn"]
-    trained = train(study, "karate", "gcn", 0)
+    trained = load_or_train(reproduction, "karate", "gcn", 0)
     data = trained.dataset
     place = bins(node_homophily(data.graph, data.y))
     row = result["rows"][2]

@@ -2,16 +2,17 @@ import pytest
 
 from asgat.experiments import k_sweep
 from asgat.experiments.k_sweep import EXPERIMENT, spread
-from asgat.experiments.trained_models import config_of, train
+from asgat.experiments.trained_model import experiment_config, load_or_train
 
 
-def test_k_sweep(carry_out, study, monkeypatch):
-    own = config_of("karate", "asgat-cheb").to_dict()["k"]
+def test_k_sweep(run_quick, reproduction, monkeypatch):
+    own = experiment_config("karate", "asgat-cheb").to_dict()["k"]
     monkeypatch.setattr(k_sweep, "QUICK_KS", [1, own])
-    result, text, files = carry_out(EXPERIMENT)
+    result, text, files = run_quick(EXPERIMENT)
     assert [(row["k"], row["recipe"]) for row in result["rows"]] == [(1, False), (own, True)]
-    assert result["rows"][0]["per_run"] == train(study, "karate", "asgat-cheb", 0, k=1).result["micro_f1"]["per_run"]
-    assert (study.runs_folder / "karate-asgat-cheb-seed0").is_dir(), "the recipe's k is the run of the table"
+    trained = load_or_train(reproduction, "karate", "asgat-cheb", 0, k=1)
+    assert result["rows"][0]["per_run"] == trained.result["micro_f1"]["per_run"]
+    assert (reproduction.runs_folder / "karate-asgat-cheb-seed0").is_dir(), "the recipe's k is the run of the table"
     assert "←" in text
     assert [file.name for file in files] == ["k-sweep.json", "k-sweep.png"]
 

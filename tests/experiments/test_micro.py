@@ -1,8 +1,8 @@
 from asgat.experiments.micro import EXPERIMENT
 
 
-def test_micro(carry_out):
-    result, text, files = carry_out(EXPERIMENT)
+def test_micro(run_quick):
+    result, text, files = run_quick(EXPERIMENT)
     assert result["quick"] is True
     entry = result["karate"]
     assert set(entry) == {"asgat-cheb", "gcn", "chosen"}

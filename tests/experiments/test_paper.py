@@ -5,7 +5,7 @@ from asgat.experiments import paper
 from asgat.nn.registry import MODELS
 
 
-def test_tables_are_full_but_for_what_the_paper_left_out():
+def test_tables_are_complete_except_for_cells_the_paper_leaves_empty():
     assert set(paper.DATASETS) <= set(dataset_names())
     for table, empty in ((paper.MICRO, 5), (paper.MACRO, 5 + 2 + 2 + 1 + 5)):
         assert set(table) <= set(MODELS)
@@ -48,6 +48,6 @@ def test_heads_are_twelve_and_fourteen():
     assert paper.HEADS["keep"]["pubmed"][3] == -0.054
 
 
-def test_doubtful_figures_exist():
+def test_doubtful_numbers_exist():
     tables = {"micro": paper.MICRO, "macro": paper.MACRO}
     assert all(dataset in tables[table][model] for table, dataset, model in paper.DOUBTFUL)

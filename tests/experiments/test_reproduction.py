@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from asgat.errors import AsgatError
-from asgat.experiments.reproduction import SEEDS, NoResultError, Reproduction
+from asgat.experiments.reproduction import SEEDS, NoResultError, Reproduction, cached_json
 
 
 @pytest.fixture
@@ -11,51 +11,60 @@ def nowhere(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_seeds_are_fixed_and_a_quick_study_has_one(nowhere):
+def test_seeds_are_fixed_and_a_quick_reproduction_has_one(nowhere):
     assert Reproduction(nowhere).seeds == SEEDS == (0, 1, 2)
     assert Reproduction(nowhere, quick=True).seeds == (0,)
     assert Reproduction(nowhere, seeds=(4, 7), quick=True).seeds == (4,)
     assert Reproduction(nowhere).device == torch.device("cpu")
 
 
-def test_quick_runs_lie_apart(nowhere):
+def test_quick_runs_have_their_own_folder(nowhere):
     assert Reproduction(nowhere).runs_folder != Reproduction(nowhere, quick=True).runs_folder
 
 
 def test_data_sets_are_the_experiments_own_the_quick_ones_or_those_asked_for(nowhere):
-    assert Reproduction(nowhere).pick(["karate", "csbm"], ["csbm"]) == ["karate", "csbm"]
-    assert Reproduction(nowhere, quick=True).pick(["karate", "csbm"], ["csbm"]) == ["csbm"]
+    assert Reproduction(nowhere).select_datasets(["karate", "csbm"], ["csbm"]) == ["karate", "csbm"]
+    assert Reproduction(nowhere, quick=True).select_datasets(["karate", "csbm"], ["csbm"]) == ["csbm"]
     for quick in (True, False):
-        assert Reproduction(nowhere, quick=quick, datasets=("digits",)).pick(["karate"], ["csbm"]) == ["digits"]
+        given = Reproduction(nowhere, quick=quick, datasets=("digits",))
+        assert given.select_datasets(["karate"], ["csbm"]) == ["digits"]
 
 
-def test_data_sets_without_files_are_left_out_and_told(nowhere):
-    study = Reproduction(nowhere)
-    assert study.pick(["karate", "cora"], []) == ["karate"]
-    assert list(study.skipped) == ["cora"]
-    assert str(nowhere / "no-data") in study.skipped["cora"]
+def test_data_sets_without_files_are_skipped(nowhere):
+    reproduction = Reproduction(nowhere)
+    assert reproduction.select_datasets(["karate", "cora"], []) == ["karate"]
+    assert list(reproduction.skipped) == ["cora"]
+    assert str(nowhere / "no-data") in reproduction.skipped["cora"]
 
 
-def test_without_any_files_there_is_an_error_that_says_where_to_put_them(nowhere):
+def test_without_any_files_the_error_names_the_folder(nowhere):
     with pytest.raises(NoResultError, match=r"cora, texas are not in .*no-data; set ASGAT_DATA_DIR or --data-dir"):
-        Reproduction(nowhere).pick(["cora", "texas"], [])
-    assert Reproduction(nowhere).pick(["cora"], [], needed=False) == []
+        Reproduction(nowhere).select_datasets(["cora", "texas"], [])
+    assert Reproduction(nowhere).select_datasets(["cora"], [], needed=False) == []
     assert issubclass(NoResultError, AsgatError)
 
 
-def test_an_unknown_data_set_is_told(nowhere):
+def test_an_unknown_data_set_is_an_error(nowhere):
     with pytest.raises(AsgatError, match="koraa"):
-        Reproduction(nowhere, datasets=("koraa",)).pick([], [])
+        Reproduction(nowhere, datasets=("koraa",)).select_datasets([], [])
 
 
 def test_models(nowhere):
-    assert Reproduction(nowhere).pick_models(["gcn"]) == ["gcn"]
-    assert Reproduction(nowhere, models=("mlp", "sgc")).pick_models(["gcn"]) == ["mlp", "sgc"]
+    assert Reproduction(nowhere).select_models(["gcn"]) == ["gcn"]
+    assert Reproduction(nowhere, models=("mlp", "sgc")).select_models(["gcn"]) == ["mlp", "sgc"]
 
 
 def test_runs_are_splits_or_ten_seeds(nowhere):
-    study, quick = Reproduction(nowhere), Reproduction(nowhere, quick=True)
-    karate = study.load("karate")
-    assert study.load("karate") is karate
-    assert study.runs(karate) == list(range(10))
+    reproduction, quick = Reproduction(nowhere), Reproduction(nowhere, quick=True)
+    karate = reproduction.load("karate")
+    assert reproduction.load("karate") is karate
+    assert reproduction.runs(karate) == list(range(10))
     assert quick.runs(karate) == [0, 1]
+
+
+def test_earlier_files_are_renewed_once(nowhere):
+    path, values = nowhere / "value.json", iter(range(9))
+    for fresh, expected in ((False, [0, 0]), (True, [1, 1]), (True, [2, 2])):
+        reproduction = Reproduction(nowhere, fresh=fresh)
+        found = [cached_json(path, lambda: next(values), reproduction.must_renew(path)) for _ in range(2)]
+        assert found == expected

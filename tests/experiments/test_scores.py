@@ -3,21 +3,21 @@ import pytest
 
 from asgat.experiments import paper, scores
 from asgat.experiments.reproduction import Reproduction
-from asgat.experiments.scores import datasets_of, models_of, percent, points, score
-from asgat.experiments.trained_models import train, try_train
+from asgat.experiments.scores import entries_of, models_of, printed_score, score
+from asgat.experiments.trained_model import load_or_train
 from asgat.nn.registry import MODELS
 
 
 @pytest.fixture
-def two_seeds(study):
-    study.seeds = (0, 1)
-    return study
+def two_seeds(reproduction):
+    reproduction.seeds = (0, 1)
+    return reproduction
 
 
 def test_means_are_over_all_runs_of_all_seeds(two_seeds):
     found = score(two_seeds, "karate", "gcn", "micro_f1")
     assert found is not None
-    rows = [row for seed in (0, 1) for row in train(two_seeds, "karate", "gcn", seed).result["rows"]]
+    rows = [row for seed in (0, 1) for row in load_or_train(two_seeds, "karate", "gcn", seed).result["rows"]]
     values = [row["micro_f1"] for row in rows]
     assert found["per_run"] == values
     assert len(values) == 4
@@ -29,13 +29,13 @@ def test_means_are_over_all_runs_of_all_seeds(two_seeds):
 
 
 def test_a_model_that_fails_with_one_seed_has_no_score(two_seeds, monkeypatch):
-    monkeypatch.setattr(scores, "try_train", lambda *a, **k: None if a[3] == 1 else try_train(*a, **k))
+    monkeypatch.setattr(scores, "train_all_seeds", lambda *a, **k: None)
     assert score(two_seeds, "karate", "gcn", "micro_f1") is None
 
 
-def test_data_set_to_model_to_score_and_the_chosen_one(study):
-    printed = {"gcn": {"karate": paper.Score(0.5, 0.1)}}
-    result = scores.collect(study, "micro", "micro_f1", printed, [])
+def test_data_set_to_model_to_score_and_the_chosen_one(reproduction):
+    printed = {"gcn": {"karate": paper.PrintedScore(0.5, 0.1)}}
+    result = scores.collect("micro", printed, reproduction)
     assert list(result) == ["karate"]
     assert list(models_of(result["karate"])) == ["asgat-cheb", "gcn"]
     assert {"mean", "std", "per_run", "val_mean", "paper", "best_published"} <= set(result["karate"]["gcn"])
@@ -45,18 +45,18 @@ def test_data_set_to_model_to_score_and_the_chosen_one(study):
     assert result["karate"]["chosen"] == best
 
 
-def test_the_exact_form_is_for_small_graphs(study, monkeypatch):
+def test_the_exact_form_is_trained_on_small_graphs(reproduction, monkeypatch):
     asked = []
-    monkeypatch.setattr(scores, "score", lambda study, dataset, model, *_: asked.append((dataset, model)))
-    open_study = Reproduction(study.out, datasets=("karate", "digits"))
-    assert scores.collect(open_study, "micro", "micro_f1", {}, []) == {}
+    monkeypatch.setattr(scores, "score", lambda _, dataset, model, *__: asked.append((dataset, model)))
+    everything = Reproduction(reproduction.out, datasets=("karate", "digits"))
+    assert scores.collect("micro", {}, everything) == {}
     models = {dataset: [model for name, model in asked if name == dataset] for dataset in ("karate", "digits")}
     assert models["karate"] == [*scores.ASGAT, *scores.BASELINES]
     assert models["digits"] == models["karate"][1:]
     assert models["karate"][0] == "asgat-exact"
 
 
-def test_every_model_there_is_takes_part_but_those_of_other_experiments():
+def test_all_models_are_compared_except_those_of_other_experiments():
     assert set(MODELS) - {*scores.ASGAT, *scores.BASELINES} == {"asgat-heat", "asgat-linear"}
 
 
@@ -68,20 +68,20 @@ def row(mean, val, theirs=None, doubtful=None):
 def test_tables_show_both_and_the_difference():
     entry = {"gcn": row(0.853, 0.9, 0.861), "mlp": row(0.7, 0.8, 0.337, "swapped"), "chosen": "gcn"}
     result = {"quick": False, "about": {"seeds": [0, 1]}, "texas": entry}
-    (table,) = scores.tables(result, "micro-F1")
+    (table,) = scores.tables("micro", result)
     cells = [list(column.cells) for column in table.columns]
     assert cells[0] == ["gcn ←", "mlp"]
     assert cells[1] == ["85.3 ± 1.0", "70.0 ± 1.0"]
     assert cells[2] == ["86.1", "33.7?"]
     assert cells[3] == ["-0.8", "+36.3"]
     assert "best published 89.7" in str(table.title)
-    assert "best published" not in str(scores.tables(result, "macro-F1")[0].title)
+    assert "best published" not in str(scores.tables("macro", result)[0].title)
 
 
 def test_the_figure_has_a_panel_per_data_set():
     entry = {"gcn": row(0.853, 0.9, 0.861), "mlp": row(0.7, 0.8), "chosen": "gcn"}
     result = {"quick": True, "about": {"seeds": [0]}, **{name: entry for name in ("texas", "cora", "mine")}}
-    figure = scores.draw(result, "micro-F1")
+    figure = scores.draw("micro", result)["micro"]
     assert [axis.get_title() for axis in figure.axes if axis.get_visible()] == ["Texas", "Cora", "mine"]
     marks = [[np.asarray(line.get_xdata(), dtype=float) for line in axis.lines] for axis in figure.axes]
     assert any(np.allclose(x, [86.1, np.nan], equal_nan=True) for x in marks[0] if len(x) == 2), "the paper's marks"
@@ -89,9 +89,7 @@ def test_the_figure_has_a_panel_per_data_set():
     assert not any(np.allclose(x, 89.7) for x in marks[2])
 
 
-def test_small_words():
-    assert percent(None) == "–"
-    assert percent({"mean": 0.8512, "std": 0.0123}) == "85.1 ± 1.2"
-    assert points(0.9, 0.85) == "+5.0"
-    assert points(0.9, None) == "–"
-    assert datasets_of({"quick": True, "about": {}, "cora": {}}) == {"cora": {}}
+def test_entries():
+    assert entries_of({"quick": True, "about": {}, "cora": {}}) == {"cora": {}}
+    assert printed_score(paper.MICRO, "geom-gcn", "texas") == {"paper": 0.676, "paper_std": None}
+    assert printed_score(paper.MICRO, "linkx", "texas") == {"paper": None, "paper_std": None}

@@ -7,18 +7,18 @@ from asgat.errors import AsgatError
 from asgat.experiments import sparsity
 from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.sparsity import EXPERIMENT
-from asgat.experiments.trained_models import config_of
+from asgat.experiments.trained_model import experiment_config
 from asgat.graph.hops import hop_distances
 
 
-def test_sparsity(carry_out, study, monkeypatch):
+def test_sparsity(run_quick, reproduction, monkeypatch):
     monkeypatch.setattr(sparsity, "QUICK_KS", [1, 4, None])
-    result, text, files = carry_out(EXPERIMENT)
+    result, text, files = run_quick(EXPERIMENT)
     rows = {row["k"]: row for row in result["rows"]}
     assert list(rows) == [1, 4, None]
     assert rows[1]["density"] == pytest.approx(1 / 34)
     assert rows[4]["density"] == pytest.approx(4 / 34)
-    graph, order = study.load("karate").graph, config_of("karate", "asgat-cheb").to_dict()["order"]
+    graph, order = reproduction.load("karate").graph, experiment_config("karate", "asgat-cheb").to_dict()["order"]
     reached = hop_distances(graph, np.arange(34)) <= order  # as far as the polynomial goes
     assert rows[None]["density"] == pytest.approx(reached.mean())
     assert all(row["ms_per_epoch"] > 0 for row in rows.values())
@@ -26,25 +26,25 @@ def test_sparsity(carry_out, study, monkeypatch):
     assert [file.name for file in files] == ["sparsity.json", "sparsity.png"]
 
 
-def test_a_measurement_is_made_once_unless_told_otherwise(study, monkeypatch):
+def test_a_measurement_is_made_once_unless_fresh(reproduction, monkeypatch):
     counted = iter(range(9))
     monkeypatch.setattr(sparsity, "measure", lambda *_: {"k": 1, "count": next(counted)})
     monkeypatch.setattr(sparsity, "QUICK_KS", [1])
-    values = [sparsity.collect(study)["rows"][0]["count"] for _ in range(2)]
-    fresh = Reproduction(study.out, quick=True, datasets=("karate",), fresh=True)
+    values = [sparsity.collect(reproduction)["rows"][0]["count"] for _ in range(2)]
+    fresh = Reproduction(reproduction.out, quick=True, datasets=("karate",), fresh=True)
     values += [sparsity.collect(fresh)["rows"][0]["count"] for _ in range(2)]
     assert values == [0, 0, 1, 1]
-    kept = study.runs_folder / "sparsity" / "cpu" / "karate-k=1.json"
+    kept = reproduction.runs_folder / "sparsity" / "cpu" / "karate-k=1.json"
     assert json.loads(kept.read_bytes())["count"] == 1
 
 
-def test_what_does_not_fit_is_left_out_and_told(study, monkeypatch):
-    def measure(study, dataset, k):
+def test_a_measurement_that_fails_is_listed(reproduction, monkeypatch):
+    def measure(reproduction, dataset, k):
         if k is None:
             raise AsgatError("That takes 99 GiB.")
         return {"k": k}
 
     monkeypatch.setattr(sparsity, "measure", measure)
     monkeypatch.setattr(sparsity, "QUICK_KS", [1, None])
-    assert [row["k"] for row in sparsity.collect(study)["rows"]] == [1]
-    assert study.failed == {"karate, k = all": "That takes 99 GiB."}
+    assert [row["k"] for row in sparsity.collect(reproduction)["rows"]] == [1]
+    assert reproduction.failed == {"karate, k = all": "That takes 99 GiB."}

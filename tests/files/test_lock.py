@@ -12,7 +12,7 @@ from asgat.files.lock import LockedError, locked
 
 HOLD = """
 import sys
-from asgat.lock import locked
+from asgat.files.lock import locked
 with locked(sys.argv[1]):
     print("held", flush=True)
     sys.stdin.read()
@@ -42,19 +42,19 @@ def test_a_second_process_is_refused_until_the_first_is_gone(tmp_path, holder):
 
 
 def test_a_second_process_may_wait(tmp_path, holder):
-    told, order = [], []
+    calls, order = [], []
 
     def end():
         order.append("ended")
         holder.kill()
 
     def waiting():
-        told.append(1)
+        calls.append(1)
         threading.Timer(0.3, end).start()
 
     with locked(tmp_path / "run", wait=True, waiting=waiting):
         order.append("held")
-    assert told == [1]
+    assert calls == [1]
     assert order == ["ended", "held"]
 
 

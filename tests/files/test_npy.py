@@ -1,4 +1,4 @@
-"""Arrays as maps of files: sound ones come back, others are told."""
+"""Arrays as maps of files: valid ones are read, others refused."""
 
 import io
 import zipfile
@@ -53,12 +53,12 @@ def zipped():
         header(b"(" * 200),
     ],
 )
-def test_what_is_no_array_is_told(tmp_path, content):
+def test_what_is_not_an_array_is_refused(tmp_path, content):
     (tmp_path / "a.npy").write_bytes(content)
     with pytest.raises(AsgatError, match=r"^\S*a\.npy cannot be read: [^\n]*; write it again\.$"):
         open_npy(tmp_path / "a.npy", "write it again")
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path):
+def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(AsgatError, match="No such file"):
         open_npy(tmp_path / "a.npy", "write it")

@@ -1,9 +1,11 @@
 """Files of the user's: read whole, or refused in a sentence."""
 
+import os
+
 import pytest
 
 from asgat.errors import AsgatError
-from asgat.files.user_file import read_user_file
+from asgat.files.user_file import UserFile, read_user_file
 
 
 def test_the_content_is_read(tmp_path):
@@ -11,7 +13,7 @@ def test_the_content_is_read(tmp_path):
     assert read_user_file(tmp_path / "a.csv").content == b"a,b\n"
 
 
-def test_what_cannot_be_read_is_told(tmp_path):
+def test_what_cannot_be_read_is_reported(tmp_path):
     with pytest.raises(AsgatError, match=r"absent\.csv cannot be read: No such file"):
         read_user_file(tmp_path / "absent.csv")
     with pytest.raises(AsgatError, match="is a folder; name the file"):
@@ -19,13 +21,13 @@ def test_what_cannot_be_read_is_told(tmp_path):
     (tmp_path / "empty.csv").touch()
     with pytest.raises(AsgatError, match="it is empty"):
         read_user_file(tmp_path / "empty.csv")
-    with pytest.raises(AsgatError, match=r"no name of a file|cannot be read"):
+    with pytest.raises(AsgatError, match=r"not a file name|cannot be read"):
         read_user_file("a\0b")
 
 
 def test_the_size_is_bounded(tmp_path):
     (tmp_path / "large").write_bytes(b"x" * (2**20 + 1))
-    with pytest.raises(AsgatError, match="more than the 1 MiB"):
+    with pytest.raises(AsgatError, match="larger than 1 MiB"):
         read_user_file(tmp_path / "large", limit=2**20)
     (tmp_path / "large").write_bytes(b"x" * 2**20)
     assert len(read_user_file(tmp_path / "large", limit=2**20).content) == 2**20
@@ -36,3 +38,22 @@ def test_a_failure_is_one_short_line(tmp_path):
     text = str(read_user_file(tmp_path / "a").failure("line\nbreak " + "y" * 1000))
     assert "\n" not in text
     assert len(text) < 500
+
+
+def test_a_pipe_or_a_device_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "a.csv")
+    for path in (tmp_path / "a.csv", "/dev/zero"):
+        with pytest.raises(AsgatError, match="not a regular file"):
+            read_user_file(path)
+
+
+def test_what_a_file_expands_to_is_bounded(tmp_path):
+    (tmp_path / "a").write_bytes(b"x" * 1024)
+    file = read_user_file(tmp_path / "a")
+    file.check_expansion(384 * 2**20)
+    with pytest.raises(AsgatError, match=r"expands to 385 MiB, and at most 384 MiB are read from a file of 1 KiB"):
+        file.check_expansion(385 * 2**20)
+    large = UserFile(file.path, bytes(2**26))
+    large.check_expansion(2**31)
+    with pytest.raises(AsgatError, match="expands to 2,049 MiB"):
+        large.check_expansion(2049 * 2**20)

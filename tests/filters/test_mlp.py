@@ -8,7 +8,7 @@ import torch
 
 from asgat.errors import AsgatError
 from asgat.filters import MLPFilter
-from asgat.spectral.chebyshev import _interpolation
+from asgat.spectral.chebyshev_interpolation import ChebyshevInterpolation
 
 SPECTRUM = torch.linspace(0, 2, 101)
 ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
@@ -85,14 +85,16 @@ def test_an_exact_bias_is_the_coefficient_of_order_0(damping):
     exact.layers[-1].bias.data.normal_()
     sampled = MLPFilter(3).double()
     sampled.load_state_dict(exact.state_dict())
-    points, transform = _interpolation(8, 12, 2.0, damping)
+    interpolation = ChebyshevInterpolation(8, 12, 2.0, damping)
+    points, transform = interpolation.points, interpolation.transform
     torch.testing.assert_close(exact.transformed(points, transform), sampled.transformed(points, transform))
     torch.testing.assert_close(exact(points), sampled(points), rtol=0, atol=0)
 
 
 def test_an_exact_bias_gets_no_rounding_of_other_orders():
     torch.manual_seed(0)
-    points, transform = (part.float() for part in _interpolation(8, 9, 2.0, False))
+    interpolation = ChebyshevInterpolation(8)
+    points, transform = interpolation.points.float(), interpolation.transform.float()
     gradients = []
     for exact_bias in (False, True):
         filter: Any = MLPFilter(3, exact_bias=exact_bias)

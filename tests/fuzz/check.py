@@ -1,4 +1,4 @@
-"""What must hold of a reader whatever it is given: a result or our own error, and nothing else happens."""
+"""What must hold for a reader with any input: a result or an AsgatError, and no side effects."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Files that are almost right: bytes changed anywhere, and, where the format is known, changed inside its structure.
 
-Damage that a checksum or a length would reveal at once tests little, so archives are packed anew around a changed
+Damage that a checksum or a length would reveal at once tests little, so archives are packed again around a changed
 member, safetensors around a changed header, and JSON around a changed value.
 """
 

@@ -1,7 +1,7 @@
 """Spoils files by the thousand and lets the readers read them: ``python -m tests.fuzz.run --count 24000``.
 
 Every reader gets the same share. Mutant n of a reader is always the same file, so a failure is repeated by
-``--only READER --start n --count 1``. A reader that takes the process down (a crash, a hang) is told as well.
+``--only READER --start n --count 1``. A reader that takes the process down (a crash, a hang) is reported as well.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.fuzz.targets import TARGETS
 
 
 def fuzz(name: str, start: int, count: int, shared: mmap.mmap) -> None:
-    """In a process of its own: tells through shared memory how far it got."""
+    """In a separate process: reports its progress through shared memory."""
     taken = bad = 0
     with TemporaryDirectory() as place:
         folder = Path(place)

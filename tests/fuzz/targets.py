@@ -117,9 +117,9 @@ def read_relations(folder: Path) -> object:
 
 
 def read_positions(folder: Path) -> object:
-    from asgat.data.published_relations import _read_positions
+    from asgat.geometry.positions import read_positions
 
-    return _read_positions(folder / "p.npz", 5)
+    return read_positions(folder / "p.npz", 5)
 
 
 # -- files of the user's ------------------------------------------------------------------------------------------
@@ -131,11 +131,11 @@ NODES = b"id,colour,size,kind,part\n" + b"".join(
 EDGES = b"source,target,weight\n" + b"".join(f"n{i},n{(i * 5 + 1) % 12},{i + 1}\n".encode() for i in range(12))
 
 
-def _prepared(edges: Path, nodes: Path | None, label: str, split: str | None = "part") -> object:
-    from asgat.estimator.encoded_graph import prepare
+def _encoded(edges: Path, nodes: Path | None, label: str, split: str | None = "part") -> object:
+    from asgat.estimator.encoded_graph import encode_user_graph
     from asgat.tabular.assembly import read_graph
 
-    return prepare(read_graph(edges, nodes, label=label, split=split))
+    return encode_user_graph(read_graph(edges, nodes, label=label, split=split))
 
 
 @cache
@@ -189,7 +189,7 @@ def edge_lists() -> Files:
 
 
 def read_plain_arrays(folder: Path) -> object:
-    from asgat.cli.convert import read_array
+    from asgat.disk.array_file import read_array
 
     return [read_array(folder / name, name[0] == "y") for name in plain_arrays()]
 
@@ -277,67 +277,45 @@ def read_run(folder: Path) -> object:
     Encoding.from_dict(read_encoder(folder))
     run = load_run(folder)
     training_curves(run, result)
-    directory.add_metrics([], [0])
+    directory.add_run({"run": 1, "val_score": 0.0}, [], [{"run": 0, "val_score": 1.0}], {}, {})
     return run.logits()
 
 
-def checkpoint() -> Files:
-    """What a divided training keeps to go on from."""
-    import json
-    from dataclasses import asdict
-
-    import torch
-    from safetensors.torch import save
-
-    from asgat.distributed.trainer import State
-
-    return {"c.safetensors": save({"model.w": torch.zeros(2)}, {"state": json.dumps(asdict(State(0)))})}
-
-
-def read_checkpoint(folder: Path) -> object:
-    from asgat.distributed.trainer import decode_checkpoint
-
-    return decode_checkpoint((folder / "c.safetensors").read_bytes(), folder / "c.safetensors")
-
-
 def _training() -> Callable[[Any], object]:
-    """A small training, given what keeps it."""
+    """A small training, given its checkpointer."""
     import torch
 
     from asgat.data import load_dataset
-    from asgat.nn.registry import make_config, model_spec
-    from asgat.training.runner import make_inputs
-    from asgat.training.trainer import train
+    from asgat.nn.registry import make_config
+    from asgat.training.loop import train_jobs
+    from asgat.training.run_state import Job
+    from asgat.training.runner import make_task
 
     data, config = load_dataset("karate"), make_config("gcn", hidden=2, epochs=5, lr=1e-9, max_restarts=1)
-    inputs, y = make_inputs(data, "gcn", config, torch.device("cpu")), torch.from_numpy(data.y)
-
-    def build() -> torch.nn.Module:
-        return model_spec("gcn").make(config, data.num_features, data.num_classes, data.num_nodes)
-
-    return lambda keeper: train(build, inputs, y, data.splits[0], config, keeper=keeper)
+    task = make_task(data, "gcn", config, torch.device("cpu"))
+    return lambda checkpointer: list(train_jobs(task, [Job(data.splits[0], 0, config)], checkpointer=checkpointer))
 
 
 @cache
 def unfinished() -> Files:
-    """What a run that was stopped in the middle of its second attempt goes on from."""
-    from asgat.training.unfinished import UNFINISHED, Keeper
+    """The checkpoint of a run that was stopped in the middle of its second attempt."""
+    from asgat.training.checkpoint import UNFINISHED, Checkpointer
 
-    class Stopped(Keeper):
-        def save(self, *parts: Any) -> None:
-            super().save(*parts)
-            self.asked = parts[0].attempt == 1
+    class Stopped(Checkpointer):
+        def save(self, runs: Any) -> None:
+            super().save(runs)
+            self.asked = runs[0][0].attempt == 1
 
     with TemporaryDirectory() as folder:
         with suppress(KeyboardInterrupt):
-            _training()(Stopped(folder, 0, every=0.0))
+            _training()(Stopped(folder, seconds=0.0))
         return {UNFINISHED: (Path(folder) / UNFINISHED).read_bytes()}
 
 
 def read_unfinished(folder: Path) -> object:
-    from asgat.training.unfinished import Keeper
+    from asgat.training.checkpoint import Checkpointer
 
-    return _training()(Keeper(folder, 0, every=1e9))
+    return _training()(Checkpointer(folder, seconds=1e9))
 
 
 @cache
@@ -370,17 +348,16 @@ TARGETS: dict[str, Target] = {
     "positions": Target(lambda: {"p.npz": _npz(position=np.zeros((5, 2)))}, read_positions),
     "csv": Target(
         lambda: {"edges.csv": EDGES, "nodes.csv": NODES},
-        lambda folder: _prepared(folder / "edges.csv", folder / "nodes.csv", "kind"),
+        lambda folder: _encoded(folder / "edges.csv", folder / "nodes.csv", "kind"),
     ),
-    "parquet": Target(parquet, lambda folder: _prepared(folder / "edges.parquet", folder / "nodes.parquet", "kind")),
-    "graphml": Target(graphml, lambda folder: _prepared(folder / "g.graphml", None, "kind")),
-    "npz": Target(own_npz, lambda folder: _prepared(folder / "g.npz", None, "kind", None)),
+    "parquet": Target(parquet, lambda folder: _encoded(folder / "edges.parquet", folder / "nodes.parquet", "kind")),
+    "graphml": Target(graphml, lambda folder: _encoded(folder / "g.graphml", None, "kind")),
+    "npz": Target(own_npz, lambda folder: _encoded(folder / "g.npz", None, "kind", None)),
     "edge lists": Target(edge_lists, read_edge_lists),
     "arrays": Target(plain_arrays, read_plain_arrays),
     "graph on disk": Target(on_disk, read_on_disk),
     "recipe": Target(lambda: {"r.toml": RECIPE}, read_recipe),
     "run directory": Target(run_directory, read_run),
     "unfinished run": Target(unfinished, read_unfinished),
-    "checkpoint": Target(checkpoint, read_checkpoint),
     "journal": Target(journal, read_journal),
 }

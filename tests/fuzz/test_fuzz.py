@@ -1,4 +1,4 @@
-"""The short version of ``python -m tests.fuzz.run``, and files that were made to do harm."""
+"""The short version of ``python -m tests.fuzz.run``, and malicious files."""
 
 import io
 import json
@@ -53,7 +53,7 @@ def test_every_way_of_spoiling_is_deterministic_and_changes_something():
             assert not content or sum(other != content for other in made) > 10
 
 
-# -- the judge itself ---------------------------------------------------------------------------------------------
+# -- the check itself ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -66,14 +66,14 @@ def test_every_way_of_spoiling_is_deterministic_and_changes_something():
         (lambda folder: np.load(io.BytesIO(b"\x80\x04cos\nsystem\n."), allow_pickle=True), "pickle.find_class"),
     ],
 )
-def test_the_judge_sees_what_must_not_be(deed, words, tmp_path, monkeypatch):
+def test_the_check_sees_what_must_not_happen(deed, words, tmp_path, monkeypatch):
     (tmp_path / "in").mkdir()
     monkeypatch.setitem(TARGETS, "bad", Target(dict, deed))
     with pytest.raises(Violation, match=words):
         check("bad", tmp_path / "in")
 
 
-def test_the_judge_wants_one_sentence(tmp_path, monkeypatch):
+def test_the_check_wants_one_sentence(tmp_path, monkeypatch):
     def deed(folder):
         raise AsgatError("two\nlines")
 
@@ -82,7 +82,7 @@ def test_the_judge_wants_one_sentence(tmp_path, monkeypatch):
         check("bad", tmp_path)
 
 
-# -- made to do harm ----------------------------------------------------------------------------------------------
+# -- malicious files -------------------------------------------------------------------------------------------------
 
 
 def refused(name, folder, file, content):
@@ -178,6 +178,81 @@ def test_a_zip_bomb_is_not_unpacked(name, file, sound, tmp_path):
     assert memory_mb() - before < 64
 
 
+@pytest.mark.parametrize(("name", "file"), [("npz", "g.npz"), ("edge lists", "e.npz")])
+def test_a_small_archive_of_the_users_does_not_take_all_memory(name, file, sound, tmp_path):
+    """An archive of 1.9 MB took 5.8 GiB."""
+    sound(name)
+    content, before = bomb(112 << 20), memory_mb()
+    assert len(content) < 2 << 20
+    refused(name, tmp_path, file, content)
+    assert memory_mb() - before < 64
+
+
+@pytest.mark.parametrize("shape", [(5_000_000,), (100, 400_000), (7_000_000, 9)])
+def test_arrays_of_many_rows_or_columns_do_not_take_all_memory(shape, sound, tmp_path):
+    sound("npz")
+    stream = io.BytesIO()
+    np.savez_compressed(stream, edge_index=np.zeros((2, 3), dtype=int), x=np.zeros(shape, np.uint8))
+    refused("npz", tmp_path, "g.npz", stream.getvalue())
+
+
+def test_a_small_parquet_of_many_rows_does_not_take_all_memory(sound, tmp_path):
+    """One of 262 kB took 5.2 GiB."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    sound("parquet")
+    stream = io.BytesIO()
+    pq.write_table(pa.table({"id": np.zeros(60_000_000, np.int8), "kind": np.zeros(60_000_000, np.int8)}), stream)
+    assert len(stream.getvalue()) < 1 << 19
+    before = memory_mb()
+    refused("parquet", tmp_path, "nodes.parquet", stream.getvalue())
+    assert memory_mb() - before < 64
+
+
+def test_wide_tables_are_read_in_time(sound, tmp_path):
+    """40,000 columns took 91 s, 100,000 equal headings 106 s."""
+    sound("csv")
+    wide = b",".join(b"c%d" % i for i in range(40_000))
+    rows = [b"n%d,%s,train,%s" % (i, [b"a", b"b"][i % 2], b",".join([b"%d" % i] * 40_000)) for i in range(12)]
+    (tmp_path / "nodes.csv").write_bytes(b"\n".join([b"id,kind,part," + wide, *rows, b""]))
+    assert check("csv", tmp_path)
+    refused("csv", tmp_path, "nodes.csv", b"id,kind,part" + b",x" * 90_000 + b"\n")
+
+
+PIPES = [
+    ("csv", "nodes.csv"),
+    ("csv", "edges.csv"),
+    ("graphml", "g.graphml"),
+    ("npz", "g.npz"),
+    ("edge lists", "e.csv"),
+    ("edge lists", "e.npy"),
+    ("edge lists", "e.npz"),
+    ("graph on disk", "header.json"),
+    ("graph on disk", "labels.npy"),
+    ("positions", "p.npz"),
+    ("recipe", "r.toml"),
+    ("run directory", "config.toml"),
+    ("run directory", "graph.npz"),
+    ("run directory", "encoder.json"),
+]
+
+
+@pytest.mark.parametrize(("name", "file"), PIPES)
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_files_that_never_end_are_refused(name, file, kind, sound, tmp_path):
+    sound(name)
+    (tmp_path / file).unlink()
+    if kind == "pipe":
+        os.mkfifo(tmp_path / file)
+    else:
+        (tmp_path / file).symlink_to("/dev/zero")
+    assert not check(name, tmp_path)
+
+
+def test_a_header_whose_name_is_a_path_is_refused(sound, tmp_path):
+    header = json.loads(sound("graph on disk")["header.json"])
+    refused("graph on disk", tmp_path, "header.json", json.dumps({**header, "name": "../../x"}).encode())
+
+
 def test_a_parquet_of_one_long_text_named_often(tmp_path):
     """Written out it would be 4 GB."""
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
@@ -217,7 +292,7 @@ def test_recipes_that_ask_too_much(text, sound, tmp_path):
 
 
 def with_metadata(content, **changes):
-    """The model file with other settings beside its weights."""
+    """The model file with other settings next to its weights."""
     size = struct.unpack("<Q", content[:8])[0]
     header = json.loads(content[8 : 8 + size])
     held = header["__metadata__"]
@@ -295,7 +370,7 @@ def test_a_header_that_names_a_billion_splits(sound, tmp_path):
 
 
 def test_certificates_are_checked(tmp_path, monkeypatch):
-    """The session pooch makes verifies TLS; nothing in the package says otherwise."""
+    """The session pooch makes verifies TLS; nothing in the package changes that."""
     from pathlib import Path
 
     import pooch

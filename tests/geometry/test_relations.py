@@ -5,8 +5,9 @@ from hypothesis import strategies as st
 from tests.strategies import ZOO, graphs
 
 from asgat.errors import AsgatError
-from asgat.geometry.relations import Relations, closest_pairs, direction, latent_relations
-from asgat.geometry.spaces import euclidean, hyperbolic
+from asgat.geometry.relations import Relations, closest_pairs, direction, find_relations, latent_relations
+from asgat.geometry.spaces import SPACES, euclidean, hyperbolic
+from asgat.graph import Graph
 
 
 def points(count, seed=0):
@@ -68,3 +69,27 @@ def test_what_cannot_be(changes, sentence):
     values = {"node": [0], "neighbour": [1], "kind": [2], **changes}
     with pytest.raises(AsgatError, match=sentence):
         Relations(3, **{key: np.array(value) for key, value in values.items()})
+
+
+def listed(relations):
+    return list(zip(relations.node.tolist(), relations.neighbour.tolist(), relations.kind.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_relations_are_computed_where_none_are_published(space):
+    graph = ZOO["generic"]
+    expected = latent_relations(graph, SPACES[space].place(graph), SPACES[space].distance)
+    assert listed(find_relations(graph, space)) == listed(expected)
+
+
+def test_published_relations_are_used():
+    graph = Graph.from_edges([[0, 1], [1, 1]], 3)
+    published = Relations(3, np.array([1, 0, 2]), np.array([0, 1, 0]), np.array([2, 1, 5]))
+    assert find_relations(graph, "isomap", {"isomap": published}.__getitem__) is published
+
+
+def test_relations_of_another_graph_are_refused():
+    empty = np.empty(0, dtype=np.int64)
+    for other in (Relations(6, empty, empty, empty), Relations(7, empty, empty, empty)):
+        with pytest.raises(AsgatError, match="published relations in poincare are those of another graph"):
+            find_relations(ZOO["path"], "poincare", {"poincare": other}.__getitem__)

@@ -8,7 +8,8 @@ from asgat.errors import AsgatError
 from asgat.filters import MLPFilter
 from asgat.graph import cocitation as coupling
 from asgat.graph.cocitation import cocitation_graph
-from asgat.spectral import ChebyshevOperator, TableOperator
+from asgat.spectral import ChebyshevOperator
+from asgat.tables import TableOperator
 
 
 @st.composite

@@ -42,8 +42,8 @@ def test_node_homophily_and_beta(case):
     graph, y = case
     expected = node_by_hand(graph, y)
     np.testing.assert_allclose(node_homophily(graph, y), expected, atol=1e-12)
-    judged = [b for b, label in zip(expected, y, strict=True) if label >= 0]
-    assert near(beta(graph, y), sum(judged) / len(judged) if judged else math.nan)
+    labelled = [b for b, label in zip(expected, y, strict=True) if label >= 0]
+    assert near(beta(graph, y), sum(labelled) / len(labelled) if labelled else math.nan)
 
 
 @given(labelled_graphs())

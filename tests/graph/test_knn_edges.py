@@ -1,5 +1,4 @@
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,12 +10,10 @@ from tests.training.tiny import tiny_dataset
 
 from asgat.errors import AsgatError
 from asgat.estimator.classifier import ASGATClassifier
-from asgat.filters import HeatFilter
 from asgat.graph import Graph
 from asgat.graph import knn_edges as similar
 from asgat.graph.knn_edges import add_knn_edges
 from asgat.nn.registry import make_config
-from asgat.training.runner import make_inputs
 from asgat.tuning.evaluation import Evaluation
 
 
@@ -65,7 +62,7 @@ def test_every_node_is_joined_to_those_most_like_it_and_to_no_others(name, data)
         wanted = min(number, np.count_nonzero(table[v] > 1e-6))
         assert np.count_nonzero(linked[v] & (table[v] >= least[v] - 1e-6)) >= wanted
         sure = table[v] > np.maximum(least[v] + 1e-6, 1e-6)
-        assert np.all(linked[v][sure]), "whoever is above the last of the chosen is chosen"
+        assert np.all(linked[v][sure]), "every node above the last selected one is selected"
 
 
 @pytest.mark.parametrize("x", [np.zeros((3, 2), "f"), np.zeros((3, 0), "f"), np.eye(3, dtype="f")])
@@ -84,32 +81,14 @@ def test_more_nodes_than_can_be_compared_are_refused(monkeypatch):
         add_knn_edges(Graph.from_edges([[0], [1]], 3), np.ones((3, 2), "f"), 1, 1.0)
 
 
-def test_what_a_model_takes_is_made_of_the_joined_graph():
-    data = tiny_dataset()
-    plain, joined = (make_config("asgat-plus", form="dense", similar=number, similar_weight=0.7) for number in (0, 2))
-    expected = add_knn_edges(data.graph, data.x, 2, 0.7)
-    assert expected.num_entries > data.graph.num_entries
-    assert data.graph_for(joined).num_entries == expected.num_entries
-    assert data.graph_for(plain).num_entries == data.graph.num_entries
-    assert data.graph_for(make_config("gcn")).num_entries == data.graph.num_entries
-    other = replace(data, graph=expected)
-    cpu = torch.device("cpu")
-    for config in (joined, joined.replace(adjacency=True)):
-        one, two = (
-            make_inputs(d, "asgat-plus", c, cpu) for d, c in ((data, config), (other, config.replace(similar=0)))
-        )
-        torch.testing.assert_close(one[0].to_dense(), two[0].to_dense())
-        torch.testing.assert_close(one[1].scores(HeatFilter(1))[1], two[1].scores(HeatFilter(1))[1])
-
-
 def test_a_search_does_not_mistake_one_graph_for_another():
-    judge = Evaluation(tiny_dataset(), "asgat-plus", [0], 0)
+    evaluation = Evaluation(tiny_dataset(), "asgat-plus", [0], 0)
     configs = [make_config("asgat-plus", adjacency=True, similar=number) for number in (0, 2)]
     configs.append(configs[1].replace(similar_weight=0.9))
-    dense = [judge.inputs(config)[0].to_dense() for config in configs]
+    dense = [evaluation.inputs(config)[0].to_dense() for config in configs]
     assert not torch.equal(dense[0], dense[1])
     assert not torch.equal(dense[1], dense[2])
-    assert len({id(judge.inputs(config)[1]) for config in configs}) == 3
+    assert len({id(evaluation.inputs(config)[1]) for config in configs}) == 3
 
 
 def test_a_node_of_another_graph_attends_to_those_like_it_without_a_link():

@@ -156,7 +156,7 @@ def test_indices_out_of_range_are_refused(bad: int) -> None:
 
 def test_shapes_that_do_not_fit_are_refused() -> None:
     x, index, weight = problem()
-    with pytest.raises(AsgatError, match="one shape"):
+    with pytest.raises(AsgatError, match="the same shape"):
         gather_sum(x, index, weight[:, :2])
     with pytest.raises(AsgatError, match="divisor of 9"):
         gather_sum(x, index, weight, torch.zeros(2, 5))

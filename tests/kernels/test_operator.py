@@ -26,8 +26,9 @@ def _slope(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
     return 3 * ctx.scale * x**2 * grad, None
 
 
-cube = Operator("asgat_test::cube", _cube, lambda x, scale: torch.empty_like(x), _save, _slope)
-plain_cube = Operator("asgat_test::plain_cube", _cube, lambda x, scale: torch.empty_like(x))
+SCHEMA = "(Tensor x, float scale) -> Tensor"
+cube = Operator("asgat_test::cube", SCHEMA, _cube, lambda x, scale: torch.empty_like(x), _save, _slope)
+plain_cube = Operator("asgat_test::plain_cube", SCHEMA, _cube, lambda x, scale: torch.empty_like(x))
 
 
 def test_value_and_gradient() -> None:

@@ -188,7 +188,7 @@ def test_wrong_arguments_are_refused(device: str) -> None:
         select_top(value[:5], rows, coefficients, 2)
     with pytest.raises(AsgatError, match="at least 1"):
         select_top(value, rows, coefficients, 0)
-    with pytest.raises(AsgatError, match="hint has shape"):
+    with pytest.raises(AsgatError, match="hint must have shape"):
         select_top(value, rows, coefficients, 2, rows.indptr.new_zeros(3, 2, 1))
 
 

@@ -2,7 +2,7 @@
 
     python -m tests.kill.campaign --kills 50 --seed 0
 
-Every command is a process of its own. After every kill each file it left is read; in the end every number must be that
+Every command is a separate process. After every kill each file it left is read; in the end every number must be that
 of the undisturbed command. Savings are made after every epoch here, not every half minute, so that most kills hit one.
 """
 
@@ -30,7 +30,7 @@ from safetensors import safe_open
 
 LIMIT = 120.0  # seconds a command may take
 PRELOAD = ["tests.kill.campaign", "asgat.cli", "asgat.training.runner", "asgat.estimator.classifier", "asgat.report"]
-PRELOAD += ["asgat.experiments.index", "asgat.tuning.study", "asgat.tuning.evaluation", "asgat.tuning.study_figure"]
+PRELOAD += ["asgat.experiments.index", "asgat.tuning.tuner", "asgat.tuning.evaluation", "asgat.tuning.study_figure"]
 PRELOAD += ["asgat.disk.converter", "asgat.kernels.cpu.select", "asgat.kernels.cpu.gather_sum", "optuna.samplers"]
 SMALL = "--set hidden=4 --set epochs=25 --set patience=99 --set max_restarts=0"
 TIMES = {"seconds", "ms_per_epoch", "peak_memory_mb", "epoch_s", "retry_of", "mb"}
@@ -40,7 +40,7 @@ CONTEXT = multiprocessing.get_context("forkserver")
 
 @dataclass(frozen=True)
 class Problem:
-    """A command, run in a folder of its own, and what of that folder must come out the same.
+    """A command, run in a separate folder, and what in that folder must be the same in the end.
 
     Attributes:
         command: what follows `asgat`.
@@ -76,19 +76,19 @@ def work(command: str, folder: str, largest: int | None = None) -> None:
     """
     import torch
 
-    from asgat.cli import app as cli
-    from asgat.training import unfinished
+    from asgat.cli import main
+    from asgat.training import checkpoint
 
     os.chdir(folder)
     torch.set_num_threads(1)  # several threads wait for each other where a machine is busy
-    unfinished.EVERY = 0.0
+    checkpoint.SECONDS = 0.0
     log = os.open("log.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 1)
     os.dup2(log, 2)
     if largest is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
     sys.argv = ["asgat", *command.split()]
-    cli.main()
+    main()
 
 
 def start(command: str, folder: Path, largest: int | None = None) -> Any:
@@ -188,7 +188,7 @@ PROBLEMS = {
 
 
 def unreadable(folder: Path) -> list[str]:
-    """The files of a folder that cannot be read as what their names say, with the reason."""
+    """The files of a folder that cannot be read as their names suggest, with the reason."""
     found = []
     for path in sorted(folder.rglob("*")):
         if path.is_dir() or any(part.startswith(".") for part in path.relative_to(folder).parts):

@@ -1,4 +1,4 @@
-"""Processes side by side: one writes, the others are told or wait, and all who read read the same."""
+"""Concurrent processes: one writes, the others are refused or wait, and all readers read the same."""
 
 import json
 import threading
@@ -11,12 +11,12 @@ from asgat.files.atomic import write_atomic
 LONG = PROBLEMS["train"].command.replace("epochs=25", "epochs=400").replace("patience=99", "patience=400")
 
 
-def test_the_second_of_two_trainings_into_one_folder_is_told(tmp_path):
+def test_the_second_of_two_trainings_into_one_folder_is_refused(tmp_path):
     first = start(LONG, tmp_path)
     wait_for(tmp_path / "run/unfinished.safetensors", first)
     second = start(LONG + " --fresh", tmp_path)
     finish(second)
-    assert first.is_alive(), "or the second was not beside the first"
+    assert first.is_alive(), "or the two did not overlap"
     log = " ".join((tmp_path / "log.txt").read_text().split())
     assert second.exitcode == 2, log
     assert "error: Another process is writing run; wait until it has ended, or choose another --out." in log

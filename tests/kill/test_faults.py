@@ -47,7 +47,7 @@ def train(folder):
 
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), Kill()], ids=["full", "killed"])
 def test_a_failure_at_every_single_write(tmp_path, monkeypatch, error):
-    monkeypatch.setattr("asgat.training.unfinished.EVERY", 0.0)
+    monkeypatch.setattr("asgat.training.checkpoint.SECONDS", 0.0)
     with monkeypatch.context() as patch:
         calls = failing(patch, 10**9, error)
         train(tmp_path / "counted")
@@ -111,7 +111,7 @@ def test_ctrl_c(tmp_path, presses):
     finish(process)
     log = (tmp_path / "log.txt").read_text()
     assert process.exitcode == 130, log
-    assert "the same command goes on from there" in " ".join(log.split())
+    assert "run the same command again to resume" in " ".join(log.split())
     assert "Traceback" not in log
     assert unreadable(tmp_path) == []
     if presses == 1:

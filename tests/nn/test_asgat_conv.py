@@ -16,7 +16,8 @@ from asgat.filters import HeatFilter, MLPFilter, PolynomialFilter
 from asgat.graph import Graph
 from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn import ASGATConv
-from asgat.spectral import ArmaOperator, ChebyshevOperator, ExactOperator, TableOperator
+from asgat.spectral import ArmaOperator, ChebyshevOperator, ExactOperator
+from asgat.tables import TableOperator
 
 ORDER = 4
 OPERATORS = ["exact", "chebyshev"]

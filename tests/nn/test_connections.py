@@ -15,7 +15,8 @@ from asgat.filters import PolynomialFilter
 from asgat.graph import Graph
 from asgat.nn import connections
 from asgat.nn.connections import adjacency, deepwalk_matrix, gat_attention, gcn_layer, polynomial_layer
-from asgat.spectral import ChebyshevOperator, ExactOperator, TableOperator
+from asgat.spectral import ChebyshevOperator, ExactOperator
+from asgat.tables import TableOperator
 
 # One of every kind; the orders are at least the degrees that are asked for, so none of them approximates.
 OPERATORS: dict[str, Any] = {

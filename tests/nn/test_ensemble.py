@@ -7,7 +7,7 @@ from tests.strategies import ZOO
 from asgat.nn.asgat import ASGAT
 from asgat.nn.ensemble import Ensemble
 from asgat.nn.registry import make_config, model_spec
-from asgat.spectral import TableOperator
+from asgat.tables import TableOperator
 
 SIZES = 3, 2, 9  # features, classes, nodes
 

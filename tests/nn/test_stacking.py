@@ -20,7 +20,8 @@ from asgat.nn import ASGAT, ASGATConv
 from asgat.nn.baselines import MLP
 from asgat.nn.ensemble import Ensemble
 from asgat.nn.stacking import count_dropouts, load_run_state, run_state, stack, stackable
-from asgat.spectral import ArmaOperator, ChebyshevOperator, ExactOperator, TableOperator
+from asgat.spectral import ArmaOperator, ChebyshevOperator, ExactOperator
+from asgat.tables import TableOperator
 
 FEATURES = 7
 OPERATORS: dict[str, Any] = {

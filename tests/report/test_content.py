@@ -1,4 +1,4 @@
-"""What a report says, held against plain counting."""
+"""The content of a report, compared with plain counting."""
 
 import json
 
@@ -11,15 +11,15 @@ from asgat.data import load_dataset
 from asgat.errors import AsgatError
 from asgat.estimator.trained_run import load_run
 from asgat.report import content as module
-from asgat.report.content import accuracy_by_homophily, attention_distance, collect, confusion, training_curves
+from asgat.report.content import accuracy_by_homophily, attention_distance, confusion, report_content, training_curves
 
 
 @pytest.fixture(scope="module")
 def held(karate_run):
-    return collect(karate_run)
+    return report_content(karate_run)
 
 
-def test_everything_is_there_and_is_json(held):
+def test_all_parts_are_present_and_are_json(held):
     json.dumps(held, allow_nan=False)
     assert held["title"] == "asgat-cheb on karate"
     assert {"summary", "health", "curves", "filters", "homophily", "confusion", "distance", "explorer"} <= set(held)
@@ -28,7 +28,7 @@ def test_everything_is_there_and_is_json(held):
     assert levels == sorted(levels, key=["warning", "note", "good"].index)
 
 
-def test_the_score_shown_is_the_kept_models(karate_run, held):
+def test_the_score_shown_is_that_of_the_kept_model(karate_run, held):
     result = json.loads((karate_run.path / "result.json").read_text())
     row = max(result["rows"], key=lambda row: row["val_score"])
     (tile,) = [tile for tile in held["summary"] if tile["label"] == "model shown here"]
@@ -75,7 +75,7 @@ def test_long_curves_are_thinned_and_keep_the_kept_epoch(karate_run, tmp_path):
     assert 200 < len(curve["epoch"]) <= 302
 
 
-def test_of_several_attempts_the_one_that_counted_is_drawn(karate_run, tmp_path):
+def test_of_several_attempts_the_kept_one_is_drawn(karate_run, tmp_path):
     lines = [line(e, 0, 2.0) for e in (1, 2, 3)] + [line(e, 1, 1.0) for e in (1, 2, 3)]
     run = write_metrics(karate_run, tmp_path, lines)
     row = {"run": 0, "best_epoch": 2, "restarts": 1}
@@ -84,7 +84,7 @@ def test_of_several_attempts_the_one_that_counted_is_drawn(karate_run, tmp_path)
         assert curve["val_loss"] == [loss] * 3
 
 
-def test_of_a_committee_the_first_network_is_drawn_whatever_their_joint_loss(karate_run, tmp_path):
+def test_of_an_ensemble_the_first_networks_curve_is_drawn(karate_run, tmp_path):
     from dataclasses import replace
 
     lines = [line(e, 0, 2.0) for e in (1, 2, 3)] + [line(e, 1, 1.0) for e in (1, 2, 3)]
@@ -93,10 +93,20 @@ def test_of_a_committee_the_first_network_is_drawn_whatever_their_joint_loss(kar
     assert curve["val_loss"] == [2.0] * 3
 
 
-def test_metrics_that_cannot_be_read_are_a_sentence(karate_run, tmp_path):
+def test_unreadable_metrics_are_an_error(karate_run, tmp_path):
     run = write_metrics(karate_run, tmp_path, [{"run": 0}])
     with pytest.raises(AsgatError, match="cannot be read as metrics"):
         training_curves(run, {"rows": [{"run": 0, "best_epoch": 1, "val_loss": 1.0}]})
+
+
+@pytest.mark.parametrize("damage", [{"rows": "text"}, {"rows": [{}]}, {"micro_f1": 0.5}, {"fallback": {}}, {"runs": 2}])
+def test_a_damaged_result_is_an_error(karate_run, tmp_path, damage):
+    from dataclasses import replace
+
+    result = json.loads((karate_run.path / "result.json").read_text())
+    (tmp_path / "result.json").write_text(json.dumps({**result, **damage}))
+    with pytest.raises(AsgatError, match=r"result\.json is damaged"):
+        report_content(replace(karate_run, path=tmp_path))
 
 
 def test_accuracy_by_homophily_is_plain_counting(karate_run):
@@ -123,9 +133,9 @@ def test_confusion_is_plain_counting(karate_run):
     prediction = np.random.default_rng(1).integers(0, 2, 34)
     counts = confusion(karate_run, prediction)
     for truth in range(2):
-        for told in range(2):
-            both = karate_run.test_mask & (karate_run.y == truth) & (prediction == told)
-            assert counts[truth][told] == both.sum()
+        for answer in range(2):
+            both = karate_run.test_mask & (karate_run.y == truth) & (prediction == answer)
+            assert counts[truth][answer] == both.sum()
 
 
 def test_attention_distance_is_that_of_the_dense_weights(karate_run):
@@ -146,7 +156,7 @@ def test_attention_distance_is_that_of_the_dense_weights(karate_run):
     assert (held["nodes"], held["total"]) == (34, 34)
 
 
-def test_attention_distance_of_a_large_graph_is_a_samples(karate_run, monkeypatch):
+def test_attention_distance_of_a_large_graph_uses_a_sample(karate_run, monkeypatch):
     monkeypatch.setattr(module, "DISTANCE_NODES", 10)
     held = attention_distance(karate_run.model, karate_run.inputs[1], karate_run.graph)
     assert (held["nodes"], held["total"]) == (10, 34)
@@ -154,15 +164,15 @@ def test_attention_distance_of_a_large_graph_is_a_samples(karate_run, monkeypatc
 
 
 def test_a_model_without_attention_has_no_filters_and_no_distance(gcn):
-    held = collect(load_run(gcn))
+    held = report_content(load_run(gcn))
     assert held["filters"] is None
     assert held["distance"] is None
     assert held["confusion"]
 
 
-def test_of_a_committee_the_first_network_is_shown(tmp_path):
+def test_of_an_ensemble_the_first_network_is_shown(tmp_path):
     run = load_run(train(tmp_path, load_dataset("karate"), "asgat-plus", heads=2, k=5, order=6, members=3))
-    held = collect(run)
+    held = report_content(run)
     json.dumps(held, allow_nan=False)
     assert [len(layer) for layer in held["filters"]["layers"]] == [2, 1]
     assert [curve["epoch"] for curve in held["curves"]] == [list(range(1, 7))] * 2

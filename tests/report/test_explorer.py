@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests import dense
 from tests.strategies import graphs
 
-from asgat.explain.explanation import explain
+from asgat.explain import explain
 from asgat.graph import Graph
 from asgat.report import explorer as module
 from asgat.report.explorer import LINES, NEAR, SECOND, explorer, neighbourhood, renumber, sample_nodes
@@ -39,7 +39,7 @@ def test_a_small_neighbourhood_is_all_within_two_hops(graph, node):
     assert found["totals"] == [len(found["near"]), len(found["second"]), len(edges)]
 
 
-def test_a_large_neighbourhood_is_bounded_and_keeps_what_is_attended_to():
+def test_a_large_neighbourhood_is_bounded_and_keeps_attended_nodes():
     rng = np.random.default_rng(0)
     ends = rng.integers(0, 400, (2, 12000))
     hub = np.stack([np.zeros(200, dtype=np.int64), np.arange(1, 201)])
@@ -51,17 +51,17 @@ def test_a_large_neighbourhood_is_bounded_and_keeps_what_is_attended_to():
     assert found["totals"][0] == (distance == 1).sum()
     assert set(wanted) <= {*found["near"], *found["second"]}
     joined = {end for edge in found["edges"] for end in edge}
-    assert {*found["near"], *found["second"]} <= joined  # every node drawn hangs together with the rest
+    assert {*found["near"], *found["second"]} <= joined  # every node drawn has an edge
 
 
-def test_renumbering_keeps_who_is_who():
+def test_renumbering_is_consistent():
     drawn = [{"node": 7, "near": [9], "second": [3], "edges": [[7, 9], [9, 3]], "heads": [[[3, 100, 2, 0]]]}]
     numbers = renumber(drawn)
     assert list(numbers) == [7, 9, 3]
     assert drawn[0] == {"node": 0, "near": [1], "second": [2], "edges": [0, 1, 1, 2], "heads": [[[2, 100, 2, 0]]]}
 
 
-def test_the_explorer_holds_what_explain_says(karate_run):
+def test_the_explorer_agrees_with_explain(karate_run):
     prediction = karate_run.logits().argmax(-1).numpy()
     held = explorer(karate_run, prediction)
     assert held["total"] == len(held["picks"]) == 34
@@ -73,10 +73,10 @@ def test_the_explorer_holds_what_explain_says(karate_run):
         rows = explain(karate_run, node)
         for layer, heads in enumerate(pick["heads"]):
             for head, flat in enumerate(heads):
-                told = [(int(ids[flat[i]]), flat[i + 1] / 1e4, flat[i + 2]) for i in range(0, len(flat), 4)]
+                attended = [(int(ids[flat[i]]), flat[i + 1] / 1e4, flat[i + 2]) for i in range(0, len(flat), 4)]
                 same = [row for row in rows if (row["layer"], row["head"]) == (layer + 1, head + 1)]
-                assert [(u, hops) for u, _, hops in told] == [(row["node"], row["hops"]) for row in same]
-                assert [w for _, w, _ in told] == pytest.approx([row["weight"] for row in same], abs=1e-4)
+                assert [(u, hops) for u, _, hops in attended] == [(row["node"], row["hops"]) for row in same]
+                assert [w for _, w, _ in attended] == pytest.approx([row["weight"] for row in same], abs=1e-4)
 
 
 def test_a_large_graph_is_sampled(karate_run, monkeypatch):

@@ -12,11 +12,9 @@ from asgat.errors import AsgatError
 from asgat.filters import BandStop, HeatFilter, MLPFilter, PolynomialFilter
 from asgat.graph import Graph
 from asgat.nn import ASGAT
-from asgat.report.figures import character, comparison_figure, evaluate, filter_figure
+from asgat.report.figures import comparison_figure, filter_figure
 
 KARATE = load_dataset("karate").graph
-FREQUENCY = np.linspace(0.0, 2.0, 401)
-FLAT = np.ones_like(FREQUENCY)
 
 
 def model_with(filter=MLPFilter, layers=2, heads=3):
@@ -151,63 +149,3 @@ def test_a_comparison_of_nothing_new_is_the_same_picture(tmp_path):
     first = compare(tmp_path, result("gcn", 0.3), result("mlp", 0.6))
     assert np.array_equal(first, compare(tmp_path, result("gcn", 0.3), result("mlp", 0.6)))
     assert not np.array_equal(first, compare(tmp_path, result("mlp", 0.6), result("gcn", 0.3)))
-
-
-# -- naming responses -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("response", "name"),
-    [
-        (2.0 - FREQUENCY, "low-pass"),
-        (np.exp(-FREQUENCY), "low-pass"),
-        (FREQUENCY, "high-pass"),
-        (np.exp(3 * FREQUENCY), "high-pass"),
-        (np.exp(-30 * (FREQUENCY - 1.0) ** 2), "middle"),
-        (np.cos(6 * np.pi * FREQUENCY), "mixed"),
-        (np.full_like(FREQUENCY, 3.7), "flat"),
-        (np.zeros_like(FREQUENCY), "flat"),
-        (1e-5 * FREQUENCY, "flat"),  # a dead head with a trace of a slope
-        (np.where(FREQUENCY > 1.999, 1e-3, 0.0), "flat"),
-        (np.abs(FREQUENCY - 1.0), "both ends"),
-        (np.sin(4 * np.pi * FREQUENCY), "mixed"),
-    ],
-)
-def test_character(response, name):
-    assert character(response, FREQUENCY, FLAT) == name
-
-
-@pytest.mark.parametrize(("scale", "level"), [(1e-3, 0.0), (1e3, 5.0), (1.0, -100.0)])
-def test_character_does_not_depend_on_scale_and_level(scale, level):
-    for response in (np.exp(-FREQUENCY), FREQUENCY**2, np.exp(-30 * (FREQUENCY - 1.0) ** 2)):
-        expected = character(response, FREQUENCY, FLAT)
-        assert character(scale * response + level, FREQUENCY, FLAT) == expected
-
-
-def test_turned_over_low_is_high():
-    for response in (np.exp(-FREQUENCY), FREQUENCY**3):
-        names = {character(sign * response, FREQUENCY, FLAT) for sign in (1, -1)}
-        assert names == {"low-pass", "high-pass"}
-
-
-def test_character_is_that_over_the_graphs_own_frequencies():
-    """A response that rises where the eigenvalues are is high-pass, whatever it does elsewhere."""
-    tent = 1.0 - np.abs(FREQUENCY - 1.0)
-    assert character(tent, FREQUENCY, FLAT) == "middle"
-    assert character(tent, FREQUENCY, (FREQUENCY < 1.0).astype(float)) == "high-pass"
-    assert character(tent, FREQUENCY, (FREQUENCY > 1.0).astype(float)) == "low-pass"
-
-
-# -- responses --------------------------------------------------------------------------------------
-
-
-def test_evaluate_gives_the_filters_response():
-    response = evaluate(HeatFilter(2, scale=1.5), FREQUENCY)
-    assert response.shape == (401, 2)
-    np.testing.assert_allclose(response, np.exp(-1.5 * FREQUENCY)[:, None].repeat(2, axis=1), rtol=1e-5)
-
-
-@pytest.mark.parametrize("filter", [HeatFilter(2), MLPFilter(2)])
-def test_evaluate_takes_the_filters_own_precision(filter):
-    assert evaluate(filter, FREQUENCY).dtype == np.float32
-    assert evaluate(filter.double(), FREQUENCY).dtype == np.float64

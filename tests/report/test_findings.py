@@ -23,7 +23,7 @@ def on_graph(run, edges):
     return replace(run, dataset=replace(run.dataset, graph=graph))
 
 
-def test_a_sound_graph_has_only_its_homophily_told(karate_run):
+def test_a_sound_graph_has_only_its_homophily_reported(karate_run):
     found = about(data_findings(karate_run))
     assert set(found) == {"homophily"}
     assert "β = 0.89: neighbours are mostly of one class" in found["homophily"].text
@@ -33,7 +33,7 @@ def test_isolated_nodes_and_parts_are_counted(karate_run):
     found = about(data_findings(on_graph(karate_run, [(0, 1), (2, 3), (4, 5)])))
     assert found["isolated nodes"].text.startswith("28 nodes have no edge (82.4%)")
     assert found["isolated nodes"].level == "warning"
-    assert "3 connected parts" in found["components"].text
+    assert "3 connected components" in found["components"].text
 
 
 def test_unlabelled_nodes_and_rare_classes(karate_run):
@@ -50,14 +50,14 @@ def test_unlabelled_nodes_and_rare_classes(karate_run):
     assert "class 1" in found["rare classes"].text
 
 
-def test_what_fit_noticed_is_told(named):
-    found = [finding for finding in data_findings(load_run(named)) if finding.about == "as it was read"]
+def test_changes_made_by_fit_are_reported(named):
+    found = [finding for finding in data_findings(load_run(named)) if finding.about == "data as read"]
     assert len(found) == 1
     assert "merged" in found[0].text
 
 
 @pytest.mark.parametrize(("right", "level"), [(True, "good"), (False, "warning")])
-def test_training_is_measured_by_the_largest_class(karate_run, right, level):
+def test_accuracy_is_compared_with_the_largest_class(karate_run, right, level):
     prediction = karate_run.y if right else np.full_like(karate_run.y, np.bincount(karate_run.y).argmax())
     found = about(training_findings(karate_run, {}, prediction))
     assert found["learned something"].level == level
@@ -65,7 +65,7 @@ def test_training_is_measured_by_the_largest_class(karate_run, right, level):
 
 
 @pytest.mark.parametrize(("area", "level"), [(0.9, "good"), (0.5, "warning")])
-def test_where_the_measure_is_an_area_it_is_that_which_is_judged(karate_run, area, level):
+def test_roc_auc_is_compared_with_chance_where_it_is_the_metric(karate_run, area, level):
     run = replace(karate_run, dataset=replace(karate_run.dataset, metric="roc_auc"))
     majority = np.full_like(run.y, np.bincount(run.y).argmax())
     found = about(training_findings(run, {"roc_auc": {"mean": area}}, majority))
@@ -73,34 +73,34 @@ def test_where_the_measure_is_an_area_it_is_that_which_is_judged(karate_run, are
     assert f"{area:.1%}" in found["learned something"].text
 
 
-def test_unfinished_restarted_and_cut_short_runs_are_told(karate_run):
+def test_unfinished_restarted_and_cut_short_runs_are_reported(karate_run):
     result = {"finished": False, "runs": [0, 1], "restarts": 2, "rows": [{"best_epoch": karate_run.config.epochs}]}
     found = about(training_findings(karate_run, result, karate_run.y))
     assert found["unfinished"].text.startswith("1 of 2 runs")
-    assert found["restarts"].text.startswith("2 starts were")
-    assert "1 run;" in found["epochs"].text
+    assert found["restarts"].text.startswith("2 attempts were")
+    assert found["epochs"].text.startswith("1 run still improved")
 
 
-def test_of_a_committee_it_is_told_whose_attention_is_shown(karate_run):
-    committee = replace(karate_run, config=karate_run.config.replace(members=3))
-    found = about(training_findings(committee, {}, committee.y))
-    assert found["committee"].text.startswith("3 networks answer together")
+def test_an_ensemble_is_reported_with_whose_attention_is_shown(karate_run):
+    ensemble = replace(karate_run, config=karate_run.config.replace(members=3))
+    found = about(training_findings(ensemble, {}, ensemble.y))
+    assert found["ensemble"].text.startswith("3 networks are averaged")
 
 
-def test_links_to_similar_nodes_are_told(karate_run):
+def test_links_to_similar_nodes_are_reported(karate_run):
     joined = replace(karate_run, config=karate_run.config.replace(similar=3))
     found = about(training_findings(joined, {}, joined.y))
-    assert "joined to the 3 most like it" in found["similar nodes"].text
+    assert "linked to the 3 most similar" in found["similar nodes"].text
     assert "similar nodes" not in about(training_findings(karate_run, {}, karate_run.y))
     x = np.random.default_rng(0).random((34, 3), dtype=np.float32)
     joined = replace(joined, dataset=replace(joined.dataset, x=x))
     assert "isolated nodes" not in about(data_findings(on_graph(joined, [(0, 1), (2, 3)])))
 
 
-def test_overfitting_is_told(karate_run):
+def test_overfitting_is_reported(karate_run):
     prediction = np.where(karate_run.test_mask, 1 - karate_run.y, karate_run.y)
     found = about(training_findings(karate_run, {}, prediction))
-    assert found["overfitting"].text.startswith("Training nodes are 100.0% right, test nodes 0.0%")
+    assert found["overfitting"].text.startswith("Training accuracy is 100.0%, test accuracy 0.0%")
 
 
 def test_flat_heads_are_named():
@@ -114,18 +114,18 @@ def test_flat_heads_are_named():
 @pytest.mark.parametrize(
     ("share", "bound", "level", "text"),
     [
-        (1.0, 0.0, "good", "100.0% of the attention rows are proven to be those of all pairs."),
-        (0.5, 0.01, "good", "missed by at most 0.01."),
-        (0.5, 1.0, "warning", "missed by at most 1."),
+        (1.0, 0.0, "good", "100.0% of the attention rows are proven equal to those computed from all pairs."),
+        (0.5, 0.01, "good", "off by at most 0.01."),
+        (0.5, 1.0, "warning", "off by at most 1."),
     ],
 )
-def test_the_certificate_is_told(share, bound, level, text):
+def test_the_certificate_is_reported(share, bound, level, text):
     result = {"certified_share": share, "max_bound": bound}
     found = about(attention_findings(result, FREQUENCY, FLAT, []))["certificate"]
     assert (found.level, text in found.text) == (level, True)
 
 
-def test_a_fallback_is_told():
+def test_a_fallback_is_reported():
     found = about(attention_findings({"fallback": {"heads": 1}}, FREQUENCY, FLAT, []))
     assert "did not converge for 1 head;" in found["fallback"].text
 

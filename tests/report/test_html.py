@@ -1,4 +1,4 @@
-"""The page: one file, safe whatever the names in it are, and working in a real browser where one is found."""
+"""The page: one file, safe whatever the names in it are, tested in a browser if one is installed."""
 
 import json
 import re
@@ -19,7 +19,7 @@ def page(karate, tmp_path_factory):
     return path.read_text(encoding="utf-8"), content
 
 
-def test_the_page_holds_its_data_and_asks_for_nothing(page):
+def test_the_page_holds_its_data_and_loads_nothing(page):
     text, content = page
     (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
     assert json.loads(data) == json.loads(json.dumps(content))
@@ -51,7 +51,7 @@ def test_embedded_text_comes_back_as_it_was(text):
     assert json.loads(found) == {"a": [text, 1.5, None]}
 
 
-def test_data_is_never_taken_for_a_place(page):
+def test_data_is_never_taken_for_a_placeholder(page):
     _, content = page
     text = render({**content, "title": "{{data}} & <b>", "classes": ["{{style}}", "{{nothing}}"]})
     assert "<title>{{data}} &amp; &lt;b&gt;</title>" in text
@@ -111,7 +111,7 @@ def test_a_report_works_in_a_browser(browser, request, name, width, dark):
     check_quiet(browser)
     for chart in CHARTS:
         assert marks(browser, chart) > 0, f"{chart} is empty"
-    assert browser.evaluate("document.documentElement.scrollWidth") <= width  # nothing sticks out
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width  # nothing overflows
 
     before = browser.evaluate("document.getElementById('canvas').innerHTML")
     table = browser.evaluate("document.getElementById('attended').textContent")
@@ -171,7 +171,7 @@ def test_hiding_a_line_and_changing_the_theme(browser, demo):
     assert seen == {"Theme: auto", "Theme: light", "Theme: dark"}
 
 
-def test_an_unknown_node_is_told(browser, demo):
+def test_an_unknown_node_is_reported(browser, demo):
     browser.open(demo)
     browser.evaluate("document.getElementById('node').focus(); document.getElementById('node').select()")
     browser("Input.insertText", text="nobody")

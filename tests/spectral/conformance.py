@@ -8,6 +8,7 @@ A new operator's test file has one subclass that supplies two functions:
 """
 
 import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -23,11 +24,22 @@ from torch.func import functional_call
 
 from asgat.filters import BandStop, HeatFilter, SpectralFilter
 from asgat.graph import Graph
-from asgat.spectral import SpectralOperator
+from asgat.spectral import GraphOperator
 
 FILTERS = list(dense.filters())
 DOUBLE = torch.float64
 TOLERANCE = 1e-9  # in double precision, beside scores of size 1
+
+
+def ring_with_chords(nodes: int = 60, seed: int = 0) -> Graph:
+    """Connected and large enough for rows to leave most of it out."""
+    rng = np.random.default_rng(seed)
+    ring = np.arange(nodes)
+    ends = np.concatenate([np.stack([ring, np.roll(ring, -1)]), rng.integers(0, nodes, (2, nodes))], axis=1)
+    return Graph.from_edges(ends, nodes, rng.uniform(0.2, 2.0, ends.shape[1]))
+
+
+LARGE = ring_with_chords()
 
 
 def cotangent(shape: Any) -> Tensor:
@@ -39,19 +51,19 @@ def assert_near(actual: Tensor, expected: Tensor, tolerance: float = TOLERANCE) 
 
 
 class OperatorConformance:
-    def make(self, graph: Graph, **where: Any) -> SpectralOperator:
+    def make(self, graph: Graph, **where: Any) -> GraphOperator:
         raise NotImplementedError
 
     def dense_truth(self, graph: Graph, filter: SpectralFilter) -> tuple[Tensor, npt.NDArray[np.bool_]]:
         """Scores [heads, N, N] in double precision, differentiable, and the pairs that reach each other."""
         raise NotImplementedError
 
-    def double(self, graph: Graph) -> SpectralOperator:
+    def double(self, graph: Graph) -> GraphOperator:
         return self.make(graph, dtype=DOUBLE)
 
-    def held(self, operator: Any, filter: SpectralFilter) -> SpectralOperator:
+    def held(self, operator: Any, filter: SpectralFilter) -> GraphOperator:
         """The operator for finite differences: what gradients take for a constant must stay one."""
-        held: SpectralOperator = operator
+        held: GraphOperator = operator
         return held
 
     # -- values --------------------------------------------------------------------------------------------
@@ -250,6 +262,15 @@ class OperatorConformance:
         assert_near(values[0][0], values[1][0])
         assert torch.equal(values[0][1], values[1][1].cpu())
         assert_near(values[0][2], values[1][2].cpu())
+
+    def test_a_deep_copy_is_the_operator_and_a_pickled_one_gives_the_same(self) -> None:
+        operator, filter = self.make(ZOO["generic"]), dense.filters()["mlp"].float()
+        expected = operator.top(filter, 3)
+        assert copy.deepcopy(operator) is operator
+        restored = pickle.loads(pickle.dumps(operator))
+        for actual, wanted in zip(restored.top(filter, 3), expected, strict=True):
+            assert torch.equal(actual, wanted)
+        assert torch.equal(restored.dense(filter), operator.dense(filter))
 
     def test_repr(self) -> None:
         operator = self.make(ZOO["path"])

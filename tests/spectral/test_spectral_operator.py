@@ -1,13 +1,15 @@
+import copy
+
 import pytest
 import torch
 
 from asgat.errors import AsgatError
 from asgat.filters import HeatFilter
-from asgat.spectral import SpectralOperator
+from asgat.spectral import GraphOperator, SpectralOperator
 from asgat.spectral.spectral_operator import check_k
 
 
-class TwoCandidates(SpectralOperator):
+class TwoCandidates(GraphOperator):
     """The least an operator may be: it holds some pairs only, here v itself and the next node."""
 
     num_nodes, lambda_max, dtype, device = 4, 2.0, torch.float32, torch.device("cpu")
@@ -21,8 +23,7 @@ class TwoCandidates(SpectralOperator):
     def apply(self, filter, signal):
         return self.dense(filter) @ signal
 
-    def to(self, device=None, dtype=None):
-        return self
+    def _move(self): ...
 
 
 def test_top_translates_positions_among_candidates_into_nodes():
@@ -30,11 +31,6 @@ def test_top_translates_positions_among_candidates_into_nodes():
     assert index.squeeze(-1).tolist() == [[1, 2, 3, 0], [0, 1, 2, 3]]  # head 0 ties: first candidate
     assert score.squeeze(-1).tolist() == [[0.5] * 4, [1.0, 3.0, 5.0, 7.0]]
     assert TwoCandidates().top(HeatFilter(2), 9)[0].shape == (2, 4, 2)
-
-
-def test_dense_puts_candidates_in_their_places():
-    full = TwoCandidates().dense(HeatFilter(2))
-    assert full[1].tolist() == [[1, 0, 0, 0], [0, 3, 2, 0], [0, 0, 5, 4], [6, 0, 0, 7]]
 
 
 def test_repr_names_the_class():
@@ -62,3 +58,20 @@ def test_where_all_pairs_are_scored_there_is_no_error():
     certificate = TwoCandidates().certify(HeatFilter(2), index, score)
     assert certificate.bound.tolist() == [[0.0] * 4] * 2
     assert certificate.exact.tolist() == [[True] * 4] * 2
+
+
+def test_a_deep_copy_is_the_operator_itself():
+    operator = TwoCandidates()
+    assert copy.deepcopy({"kept": operator})["kept"] is operator
+
+
+def test_to_moves_a_copy_and_returns_the_operator_where_nothing_changes():
+    operator = TwoCandidates()
+    moved = operator.to(dtype=torch.float64)
+    assert (moved.dtype, operator.dtype) == (torch.float64, torch.float32)
+    assert operator.to("cpu") is operator
+
+
+def test_only_arma_operators_record_fallbacks():
+    assert not TwoCandidates.records_fallbacks
+    assert TwoCandidates().take_fallback() is None

@@ -1,6 +1,3 @@
-import threading
-import time
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -8,7 +5,7 @@ import torch
 from tests.strategies import generic_graph
 
 from asgat.errors import AsgatError
-from asgat.tables.candidate_table import CandidateTable, SparseRows, map_in_order
+from asgat.tables.candidate_table import CandidateTable
 from asgat.tables.exact_builder import build_exact
 
 ORDER = 3
@@ -104,51 +101,3 @@ def test_to_moves_everything():
     arrays = (table.indptr, table.index, table.value, table.above, table.below, table.complete)
     assert {a.device.type for a in arrays} == {"meta"}
     assert table.exact
-
-
-def test_sparse_rows_are_put_in_order_and_freed_of_zeros():
-    messy = sp.csr_array((np.array([1.0, 2.0, 0.0, 3.0]), np.array([1, 0, 1, 1]), np.array([0, 3, 4])), shape=(2, 2))
-    rows = SparseRows.of(messy)
-    assert rows.indices.tolist() == [0, 1, 1]
-    assert rows.data.tolist() == [2.0, 1.0, 3.0]
-    assert messy.nnz == 4, "what was passed in is left alone"
-    with pytest.raises(AsgatError, match="square"):
-        SparseRows.of(sp.csr_array((2, 3)))
-
-
-def test_sparse_rows_that_are_in_order_are_not_copied():
-    matrix = shifted()
-    matrix.sum_duplicates()
-    for kind, name in ((np.int64, "indptr"), (np.int32, "indices")):
-        matrix.indptr, matrix.indices = matrix.indptr.astype(kind), matrix.indices.astype(kind)
-        rows = SparseRows.of(matrix)
-        assert np.shares_memory(rows.data, matrix.data)
-        assert np.shares_memory(getattr(rows, name), getattr(matrix, name))
-
-
-@pytest.mark.parametrize("threads", [1, 3])
-def test_map_in_order_takes_as_many_threads_as_torch_and_little_ahead(threads, monkeypatch):
-    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
-    taken: list[int] = []
-    names = set()
-
-    def work(x):
-        names.add(threading.current_thread().name)
-        time.sleep(0.002)
-        return x
-
-    results = map_in_order(work, (taken.append(i) or i for i in range(40)))  # type: ignore[func-returns-value, arg-type]
-    assert next(results) == 0
-    assert len(taken) == 2 * threads + 1
-    assert list(results) == list(range(1, 40))
-    assert len(names) == threads
-
-
-def test_map_in_order_keeps_the_order_and_passes_errors_on():
-    assert list(map_in_order(lambda x: x * x, range(50))) == [x * x for x in range(50)]
-
-    def fail(x):
-        raise AsgatError(f"{x} is wrong.")
-
-    with pytest.raises(AsgatError, match="0 is wrong"):
-        list(map_in_order(fail, range(50)))

@@ -11,9 +11,9 @@ from tests.strategies import ZOO, generic_graph, graphs
 
 from asgat.errors import AsgatError
 from asgat.graph import Graph
-from asgat.tables.candidate_table import SparseRows
-from asgat.tables.exact_builder import WIDTH, _rows_on_device, build_exact, exact_rows
-from asgat.tables.exact_builder import _assemble as assemble
+from asgat.tables.candidate_table import CandidateTable
+from asgat.tables.exact_builder import WIDTH, _no_rows, _rows_on_device, build_exact, exact_rows
+from asgat.tables.sparse_rows import SparseRows
 
 STAR = Graph.from_edges([[0] * 40, list(range(1, 41))], edge_weight=np.linspace(0.1, 4.0, 40))
 # A star alone has T_4(X) = I, and rounding would choose candidates; links among the leaves prevent that.
@@ -171,7 +171,7 @@ def test_threads_change_nothing_and_progress_is_told():
         ({"order": 0}, "order must be at least 1, but is 0"),
         ({"candidates": 0}, "candidates must be at least 1"),
         ({"cap": -1}, "cap must not be negative"),
-        ({"rows": [0, 9]}, "Row 9 was asked for"),
+        ({"rows": [0, 9]}, "Row 9 was requested"),
         ({"dtype": torch.int32}, "not in torch.int32"),
     ],
 )
@@ -198,15 +198,15 @@ def test_blocks_of_torch_products_give_the_same_table(name, cap):
     x = shifted(SHAPES[name])
     rows = np.arange(x.shape[0])
     cpu = torch.device("cpu")
-    parts = list(_rows_on_device(SparseRows.of(x), 4, 3, cap, rows, torch.float64, cpu))
-    assert_like(assemble(parts, 4, torch.float64, cpu), build_exact(x, 4, 3, cap, dtype=torch.float64))
+    parts = [_no_rows(4, torch.float64, cpu), *_rows_on_device(SparseRows.of(x), 4, 3, cap, rows, torch.float64, cpu)]
+    assert_like(CandidateTable.concatenate(parts), build_exact(x, 4, 3, cap, dtype=torch.float64))
 
 
 def test_blocks_of_torch_products_break_ties_by_index():
     x = shifted(DOUBLE_STAR)
     cpu = torch.device("cpu")
     parts = list(_rows_on_device(SparseRows.of(x), 1, 3, 2, np.array([0]), torch.float64, cpu))
-    assert parts[0][1].tolist() == build_exact(x, 1, 3, 2, rows=[0]).index.tolist()
+    assert parts[0].index.tolist() == build_exact(x, 1, 3, 2, rows=[0]).index.tolist()
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")

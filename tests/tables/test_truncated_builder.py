@@ -1,25 +1,18 @@
-from functools import partial
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
-import scipy.sparse as sp
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.dense import hops
 from tests.strategies import ZOO, generic_graph, graphs
+from tests.tables.test_exact_builder import shifted
 
 import asgat.tables.truncated_builder as module
 from asgat.errors import AsgatError
 from asgat.graph import Graph
-from asgat.tables.candidate_table import SparseRows
 from asgat.tables.exact_builder import exact_rows
-from asgat.tables.truncated_builder import _largest_but, build_truncated, node_records
-
-
-def shifted(graph: Graph, lambda_max: float = 2.0):
-    return sp.csr_array(graph.laplacian * (2.0 / lambda_max) - sp.eye_array(graph.num_nodes))
+from asgat.tables.sparse_rows import SparseRows
+from asgat.tables.truncated_builder import build_truncated, node_records
 
 
 def random_graph(num_nodes: int, degree: float, seed: int = 0) -> Graph:
@@ -154,12 +147,6 @@ def test_a_full_row_beside_a_hub_is_exact(monkeypatch):
     table = build_truncated(x, 4, candidates=5, keep=21, dtype=torch.float64, rows=[0])
     assert 0 in table.index.tolist()
     assert np.abs(errors(table, x, 4, np.array([0]))).max() < 1e-12
-
-
-@given(st.lists(st.integers(0, 9), min_size=1, max_size=30), st.data())
-def test_largest_but(numbers, data):
-    skip = data.draw(st.integers(0, len(numbers) - 1))
-    assert _largest_but(skip, np.array(numbers, dtype=np.float64)) == sorted(numbers, reverse=True)[skip]
 
 
 def test_nearest_neighbours_come_first():
@@ -314,26 +301,3 @@ def test_records_are_sums_over_neighbours_however_many_are_taken_at_once():
     np.testing.assert_allclose(whole["onward"], (square * (square.sum(axis=1) - square)).sum(axis=1), atol=1e-15)
     for few in (1, 7, 30):
         np.testing.assert_array_equal(node_records(rows, few), whole)
-
-
-def uncompiled(kernel, record, *arrays):
-    """The kernel as Python has it, where a field of a record is no attribute."""
-    kernel([SimpleNamespace(**dict(zip(record.dtype.names, row, strict=True))) for row in record], *arrays)
-
-
-@pytest.mark.filterwarnings("ignore:overflow encountered in scalar multiply")  # of a hash
-@pytest.mark.parametrize("fanout", [1, 2, 256])
-def test_uncompiled_kernels_stay_inside_their_arrays_and_give_the_same(fanout, monkeypatch):
-    """Compiled code does not look where it writes; Python does."""
-    monkeypatch.setattr(module, "FANOUT", fanout)
-    rng = np.random.default_rng(2)
-    spokes = np.stack([np.repeat([0, 1], 23), np.tile(range(1, 24), 2)])
-    x = shifted(Graph.from_edges(np.concatenate([rng.integers(0, 24, (2, 40)), spokes], axis=1), 24), 1.7)
-    complete = shifted(Graph.from_edges(np.argwhere(np.triu(np.ones((9, 9)), 1)).T))
-    for matrix in (x, complete):
-        expected = build_truncated(matrix, 4, 6, keep=matrix.shape[0], dtype=torch.float64)
-        with monkeypatch.context() as patched:
-            patched.setattr(module, "compiled", lambda kernel, helpers: partial(uncompiled, kernel))
-            found = build_truncated(matrix, 4, 6, keep=matrix.shape[0], dtype=torch.float64)
-        assert torch.equal(found.index, expected.index)
-        torch.testing.assert_close(found.value, expected.value, atol=1e-13, rtol=0)

@@ -1,4 +1,4 @@
-"""Which column is what, and sentences for what does not fit."""
+"""Roles of columns, and errors for what does not fit."""
 
 import numpy as np
 import pytest
@@ -20,29 +20,29 @@ NODES = table("nodes.csv", id=["a", "b", "c"], kind=["x", "", "y"], f=["1", "2",
 
 
 def test_the_usual_names_are_found():
-    own = assemble(EDGES, NODES, label="kind")
-    assert own.ids == ["a", "b", "c"]
-    assert own.edges.tolist() == [[0, 1], [1, 2]]
-    assert own.weight is None
-    assert own.label is not None
-    assert own.label.missing.tolist() == [False, True, False]
-    assert [column.name for column in own.features] == ["f"]
-    assert own.columns["id"] == "id"
+    graph = assemble(EDGES, NODES, label="kind")
+    assert graph.ids == ["a", "b", "c"]
+    assert graph.edges.tolist() == [[0, 1], [1, 2]]
+    assert graph.weight is None
+    assert graph.label is not None
+    assert graph.label.missing.tolist() == [False, True, False]
+    assert [column.name for column in graph.features] == ["f"]
+    assert graph.columns["id"] == "id"
 
 
 @given(st.permutations(range(6)), st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=12))
 def test_the_order_of_the_nodes_does_not_matter(order, pairs):
     edges = table("e", source=[f"n{a}" for a, _ in pairs], target=[f"n{b}" for _, b in pairs])
-    own = assemble(edges, table("n", id=[f"n{i}" for i in order]))
-    named = [(own.ids[a], own.ids[b]) for a, b in own.edges.T]
+    graph = assemble(edges, table("n", id=[f"n{i}" for i in order]))
+    named = [(graph.ids[a], graph.ids[b]) for a, b in graph.edges.T]
     assert named == [(f"n{a}", f"n{b}") for a, b in pairs]
 
 
-def test_guesses_are_told():
+def test_guesses_are_reported():
     edges = table("e.csv", left=["a"], right=["b"])
-    own = assemble(edges, table("n.csv", who=["a", "b"], f=["1", "2"]))
-    assert "first column of n.csv, 'who'" in own.notes[0]
-    assert "'left' and 'right'" in own.notes[1]
+    graph = assemble(edges, table("n.csv", who=["a", "b"], f=["1", "2"]))
+    assert "first column of n.csv, 'who'" in graph.notes[0]
+    assert "'left' and 'right'" in graph.notes[1]
     weighted = assemble(table("e.csv", src=["a"], dst=["b"], weight=["2"]), table("n.csv", id=["a", "b"]))
     assert weighted.weight is not None
     assert weighted.weight.tolist() == [2.0]
@@ -65,38 +65,38 @@ def test_guesses_are_told():
         (table("e", source=["a"], target=[""]), NODES, {}, "names no node in row 1"),
         (EDGES, table("n", id=["a", "a"], f=["1", "2"]), {}, "two nodes with the id 'a'"),
         (EDGES, table("n", id=["a", " "], f=["1", "2"]), {}, "no id in row 2"),
-        (table("e", source=["a"], target=["b"], w=["heavy"]), NODES, {"weight": "w"}, "'heavy' .* is no number"),
+        (table("e", source=["a"], target=["b"], w=["heavy"]), NODES, {"weight": "w"}, "'heavy' .* is not a number"),
         (table("e", source=["a"], target=["b"], w=["-1"]), NODES, {"weight": "w"}, "is -1"),
         (table("e", source=["a"], target=["b"], w=[""]), NODES, {"weight": "w"}, "is missing"),
         (table("e", source=["a"], target=["b"], w=["inf"]), NODES, {"weight": "w"}, "is inf"),
         (table("e", a=["b"], b=["c"]), NODES, {}, "no heading"),
     ],
 )
-def test_what_does_not_fit_is_told(edges, nodes, options, words):
+def test_what_does_not_fit_is_reported(edges, nodes, options, words):
     with pytest.raises(AsgatError, match=words):
         assemble(edges, nodes, **options)
 
 
 def test_ids_that_look_like_missing_values_are_ids():
-    own = assemble(table("e", source=["NA"], target=["None"]), table("n", id=["NA", "None"]))
-    assert own.edges.tolist() == [[0], [1]]
+    graph = assemble(table("e", source=["NA"], target=["None"]), table("n", id=["NA", "None"]))
+    assert graph.edges.tolist() == [[0], [1]]
 
 
 def test_one_file_with_both(tmp_path):
     np.savez(tmp_path / "g.npz", edges=np.array([[0, 1], [1, 2]]), x=np.eye(3), y=np.array([0, 1, -1]))
-    own = read_graph(tmp_path / "g.npz", label="y")
-    assert own.ids == ["0", "1", "2"]
-    assert [column.name for column in own.features] == ["x0", "x1", "x2"]
-    assert own.label is not None
-    assert own.label.missing.tolist() == [False, False, True]
-    assert own.name == "g"
+    graph = read_graph(tmp_path / "g.npz", label="y")
+    assert graph.ids == ["0", "1", "2"]
+    assert [column.name for column in graph.features] == ["x0", "x1", "x2"]
+    assert graph.label is not None
+    assert graph.label.missing.tolist() == [False, False, True]
+    assert graph.name == "g"
     (tmp_path / "g.graphml").write_text(
         '<graphml><key id="k" for="node"/><graph><node id="a"><data key="k">x</data></node><node id="b"/>'
         '<edge source="a" target="b"/></graph></graphml>'
     )
-    own = read_graph(tmp_path / "g.graphml", label="k")
-    assert own.ids == ["a", "b"]
-    assert own.edges.tolist() == [[0], [1]]
+    graph = read_graph(tmp_path / "g.graphml", label="k")
+    assert graph.ids == ["a", "b"]
+    assert graph.edges.tolist() == [[0], [1]]
 
 
 def test_edges_alone_ask_for_the_nodes(tmp_path):
@@ -113,7 +113,45 @@ def test_mixed_formats_and_optional_columns(tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     parquet.write_table(pyarrow.table({"id": [1, 2], "f": [0.5, 1.5]}), tmp_path / "n.parquet")
     (tmp_path / "e.tsv").write_text("source\ttarget\n1\t2\n")
-    own = read_graph(tmp_path / "e.tsv", tmp_path / "n.parquet", "kind", split="part", optional=("label", "split"))
-    assert own.edges.tolist() == [[0], [1]]
-    assert own.label is None
-    assert own.split is None
+    graph = read_graph(tmp_path / "e.tsv", tmp_path / "n.parquet", "kind", split="part", optional=("label", "split"))
+    assert graph.edges.tolist() == [[0], [1]]
+    assert graph.label is None
+    assert graph.split is None
+
+
+def test_edges_may_be_absent_in_any_format_and_nodes_may_not(tmp_path):
+    (tmp_path / "e.csv").write_text("source,target,weight\n")
+    (tmp_path / "n.csv").write_text("id,f\na,1\nb,2\n")
+    np.savez(tmp_path / "g.npz", edges=np.zeros((2, 0), dtype=int), x=np.eye(2))
+    for graph in (read_graph(tmp_path / "e.csv", tmp_path / "n.csv"), read_graph(tmp_path / "g.npz")):
+        assert graph.edges.shape == (2, 0)
+        assert "has no edges; every node is predicted from its own features" in graph.notes[-1]
+        assert graph.graph.num_entries == 0
+    (tmp_path / "n.csv").write_text("id,f\n")
+    with pytest.raises(AsgatError, match=r"n\.csv has no nodes: it has a heading but no row"):
+        read_graph(tmp_path / "e.csv", tmp_path / "n.csv")
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.float64, np.uint8])
+def test_ends_given_as_numbers_are_matched_without_texts_for_every_edge(kind, monkeypatch):
+    pairs = {"source": [3, 0, 3], "target": [0, 1, 1]}
+    ends = Table({name: Column.of_array(name, np.array(values, kind)) for name, values in pairs.items()}, "e")
+    nodes = table("n", id=["0", "1", "3"])
+    calls, texts_of = [], Column.texts
+
+    def counted(column):
+        calls.append(len(column))
+        return texts_of(column)
+
+    monkeypatch.setattr(Column, "texts", counted)
+    graph = assemble(ends, nodes)
+    assert graph.edges.tolist() == [[2, 0, 2], [0, 1, 1]]
+    assert max(calls) == 2
+    with pytest.raises(AsgatError, match=r"names the node '3' in the column 'source'.* does not have; add"):
+        assemble(ends, table("n", id=["0", "1"]))
+
+
+def test_missing_ends_given_as_numbers_are_named():
+    ends = {"source": Column.of_array("source", np.array([0.0, 1.0])), "target": Column.of_objects("target", [1, None])}
+    with pytest.raises(AsgatError, match="names no node in row 2 of the column 'target'"):
+        assemble(Table(ends, "e"), table("n", id=["0", "1"]))

@@ -1,4 +1,4 @@
-"""Columns: what counts as a number, a truth value, a missing value."""
+"""Columns: what counts as a number, a boolean, a missing value."""
 
 import math
 
@@ -28,19 +28,18 @@ def test_words_for_nothing(word):
 
 
 @pytest.mark.parametrize("text", ["1_000", "١٢", "1,5", "x", "0x10", "--1"])
-def test_what_is_no_number(text):
+def test_what_is_not_a_number(text):
     column = Column.of_texts("a", ["1", text])
     assert column.numbers is None
     assert column.first_text() == text
 
 
-def test_truth_values():
+def test_booleans():
     column = Column.of_texts("a", ["yes", "No", "", " TRUE"])
-    assert column.boolean
     assert column.numbers is not None
     np.testing.assert_array_equal(column.numbers, [1, 0, math.nan, 1])
-    assert not Column.of_texts("a", ["yes", "perhaps"]).boolean
-    assert not Column.of_texts("a", ["", ""]).boolean
+    assert Column.of_texts("a", ["yes", "perhaps"]).numbers is None
+    np.testing.assert_array_equal(Column.of_texts("a", ["", ""]).numbers, [math.nan, math.nan])
 
 
 def test_objects_of_one_kind():

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asgat.errors import AsgatError
-from asgat.tabular import graphml as module
+from asgat.files import user_file
 from asgat.tabular.column import MISSING
 from asgat.tabular.graphml import read_graphml
 
@@ -68,8 +68,8 @@ def test_defaults_and_directions(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("not xml", "no proper XML"),
-        ("<html/>", "no GraphML: its outermost element is 'html'"),
+        ("not xml", "not valid XML"),
+        ("<html/>", "not GraphML: its outermost element is 'html'"),
         ("<graphml/>", "holds no graph"),
         ("<graphml><graph/></graphml>", "has no node"),
         ("<graphml><graph><node/></graph></graphml>", "a node has no id"),
@@ -84,21 +84,21 @@ def test_defaults_and_directions(tmp_path):
         (b"\xff\xfe<", "UTF-16"),
     ],
 )
-def test_what_is_no_graph_is_told(refused, text, words):
+def test_what_is_not_a_graph_is_refused(refused, text, words):
     refused(text, words)
 
 
 def test_entities_are_never_expanded(refused):
     lol = "".join(f'<!ENTITY l{i + 1} "{f"&l{i};" * 10}">' for i in range(9))
     refused(f'<!DOCTYPE x [<!ENTITY l0 "lol">{lol}]><graphml>&l9;</graphml>', "document type")
-    refused("<graphml>&undefined;</graphml>", "no proper XML")
+    refused("<graphml>&undefined;</graphml>", "not valid XML")
 
 
 def test_the_table_is_bounded(refused, monkeypatch):
-    monkeypatch.setattr(module, "MAX_CELLS", 3)
+    monkeypatch.setattr(user_file, "EXPANSION_MOST", 6 * 16 - 1)
     keys = '<key id="a"/><key id="b"/>'
     data = '<data key="a">1</data><data key="b">1</data>'
-    refused(f'<graphml>{keys}<graph><node id="x">{data}</node><node id="y"/></graph></graphml>', "more than 3 values")
+    refused(f'<graphml>{keys}<graph><node id="x">{data}</node><node id="y"/></graph></graphml>', "expands to")
 
 
 @given(st.text(max_size=60))

@@ -75,7 +75,7 @@ def test_a_column_of_words():
     notes: list[str] = []
     split = read_split(Column.of_texts("s", ["train", "Validation", "TEST", "", "train", "none"]), y, 0, notes)
     assert (split.train.tolist(), split.val.tolist(), split.test.tolist()) == ([0], [1], [2])
-    assert "1 nodes of the split's parts have no label" in notes[0]
+    assert "1 nodes of the split have no label" in notes[0]
 
 
 def test_validation_is_taken_from_training_where_there_is_none():
@@ -103,3 +103,11 @@ def test_splits_that_do_not_serve(texts, words):
 def test_a_mask_without_labels():
     with pytest.raises(AsgatError, match="no labelled node"):
         split_of_mask(np.array([True, False]), np.array([-1, 0]), 0)
+
+
+@pytest.mark.parametrize("word", ["NA", "None", "null"])
+def test_labels_that_are_read_as_missing_are_reported(word):
+    notes: list[str] = []
+    codes, _ = encode_labels(Column.of_texts("k", ["a", word, "", "b", f" {word}", "a", "b"]), notes)
+    assert codes.tolist() == [0, -1, -1, 1, -1, 0, 1]
+    assert notes == [f"2 nodes are labelled {word!r}, which is read as no label; rename the class if it is one."]

@@ -44,7 +44,7 @@ def start(ranks: int, command: list[str], **options: Any) -> list[subprocess.Pop
 
 
 def finish(processes: list[subprocess.Popen[str]], timeout: float = 200) -> list[tuple[int, str, str]]:
-    """Exit code, output and errors of every rank; whatever happens, none is left running."""
+    """Exit code, output and errors of every rank; none is left running."""
     ended = []
     try:
         for process in processes:

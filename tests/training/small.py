@@ -1,27 +1,27 @@
-"""A small data set on which ASGAT trains in double precision, and runs on it."""
+"""A small data set on which ASGAT trains in single or double precision, and runs on it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from asgat.config import TrainConfig
 from asgat.data.dataset import Dataset
 from asgat.data.splits import stratified_splits
 from asgat.graph import Graph
 from asgat.nn.registry import make_config, model_spec
-from asgat.training.batched_step import Job
-from asgat.training.runner import make_inputs
+from asgat.training.inputs import make_inputs
+from asgat.training.program import Task
+from asgat.training.run_state import Job, RunResult
 
 NODES = 40
 
 
 def small_dataset(splits: int = 4, noise: float = 0.6) -> Dataset:
-    """Two classes on a random weighted graph, told apart by features that are mostly zero."""
+    """Two classes on a random weighted graph, with features that are mostly zero."""
     rng = np.random.default_rng(0)
     y = (np.arange(NODES) % 3 == 0).astype(np.int64)
     edges = rng.integers(0, NODES, size=(2, 90))
@@ -33,25 +33,46 @@ def small_dataset(splits: int = 4, noise: float = 0.6) -> Dataset:
 
 
 def settings(model: str, **changes: Any) -> TrainConfig:
-    values: dict[str, Any] = {"epochs": 50, "patience": 12, "hidden": 5, "heads": 2, "k": 4, "filter_hidden": (6,)}
-    return make_config(model, **{**values, "max_restarts": 0, "normalize_features": False, **changes})
+    """Settings of a model for a few epochs; what only the ASGAT models have is left out for the others."""
+    values: dict[str, Any] = {"epochs": 50, "patience": 12, "hidden": 5, "max_restarts": 0, "normalize_features": False}
+    if model.startswith("asgat"):
+        values |= {"heads": 2, "k": 4, "filter_hidden": (6,)}
+    return make_config(model, **{**values, **changes})
 
 
 def jobs(model: str, differences: list[dict[str, Any]], **shared: Any) -> list[Job]:
     """One run per entry, on split i with seed i."""
     splits = small_dataset().splits
-    return [Job(splits[i % len(splits)], i, settings(model, **{**shared, **own})) for i, own in enumerate(differences)]
+    return [
+        Job(splits[i % len(splits)], i, settings(model, **{**shared, **own}), run=i)
+        for i, own in enumerate(differences)
+    ]
 
 
-def problem(
-    model: str, config: TrainConfig, device: str = "cpu", dtype: torch.dtype = torch.float64
-) -> tuple[Callable[[TrainConfig], nn.Module], tuple[Any, ...], Tensor]:
-    """How to build the model, its inputs, and labels."""
+def make_task(
+    model: str,
+    config: TrainConfig,
+    dtype: torch.dtype = torch.float64,
+    metric: str = "micro_f1",
+    device: str = "cpu",
+) -> Task:
+    """What runs of a model on the small data set share."""
     dataset = small_dataset()
     inputs = tuple(part.to(dtype=dtype) for part in make_inputs(dataset, model, config, torch.device(device)))
-    spec = model_spec(model)
+    sizes = dataset.num_features, dataset.num_classes, dataset.num_nodes
 
-    def build(config: TrainConfig) -> nn.Module:
-        return spec.make(config, dataset.num_features, dataset.num_classes, dataset.num_nodes).to(dtype)
+    def build(own: TrainConfig) -> nn.Module:
+        return model_spec(model).make(own, *sizes).to(dtype)
 
-    return build, inputs, torch.from_numpy(dataset.y).to(device)
+    return Task(build, inputs, torch.from_numpy(dataset.y).to(device), metric)
+
+
+def assert_same(one: object, other: object) -> None:
+    """Two results of a run are equal to the last bit, except for the time they took."""
+    assert isinstance(one, RunResult)
+    assert isinstance(other, RunResult)
+    figures, others = ({**vars(result), "seconds": 0, "state": 0} for result in (one, other))
+    assert figures == others
+    assert one.state.keys() == other.state.keys()
+    for name, value in other.state.items():
+        assert torch.equal(one.state[name], value), name

@@ -13,7 +13,7 @@ from asgat.graph import Graph
 
 
 def tiny_dataset(splits: int = 3, noise: float = 1.0, metric: str = "micro_f1", num_nodes: int = 60) -> Dataset:
-    """A ring of two classes, 2 : 1 in size, whose features tell them apart up to noise."""
+    """A ring of two classes, 2 : 1 in size, whose features differ up to noise."""
     rng = np.random.default_rng(0)
     y = (np.arange(num_nodes) % 3 == 0).astype(np.int64)
     x = np.stack([1 - y, y, np.zeros(num_nodes)], axis=1) + noise * rng.standard_normal((num_nodes, 3))
@@ -24,7 +24,7 @@ def tiny_dataset(splits: int = 3, noise: float = 1.0, metric: str = "micro_f1", 
 
 
 def quick(**changes: object) -> TrainConfig:
-    """Settings for a few quick epochs, and no second attempt unless asked for."""
+    """Settings for a few quick epochs, without restarts by default."""
     values = {"epochs": 30, "patience": 30, "hidden": 8, "weight_decay": 0.0, "max_restarts": 0}
     return TrainConfig(**{**values, "normalize_features": False, **changes})  # type: ignore[arg-type]
 
@@ -43,7 +43,7 @@ class Linear(nn.Module):
 
 
 class Constant(nn.Module):
-    """Says the same of every node, whatever it is taught."""
+    """Predicts the same for every node; it cannot learn."""
 
     def __init__(self, logits: tuple[float, ...] = (1.0, -1.0)) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class Constant(nn.Module):
 
 
 class Diverging(Linear):
-    """Gives NaN from one epoch on."""
+    """Returns NaN from one epoch on."""
 
     def __init__(self, epoch: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of one's own, where one is installed."""
+"""A PostgreSQL server for the tests, if it is installed."""
 
 import os
 import pwd

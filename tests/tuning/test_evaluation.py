@@ -7,8 +7,9 @@ from tests.training.tiny import tiny_dataset
 
 from asgat.errors import AsgatError
 from asgat.nn.registry import make_config
-from asgat.training.runner import prepare_graph, run
-from asgat.tuning import evaluation
+from asgat.training.inputs import prepare_graph
+from asgat.training.runner import run
+from asgat.tuning import evaluation as module
 from asgat.tuning.evaluation import Evaluation
 
 QUICK = {"hidden": 4, "epochs": 12, "max_restarts": 0, "normalize_features": False}
@@ -44,21 +45,21 @@ def test_labels_of_test_nodes_change_nothing():
     assert dataclasses.replace(scores[0], seconds=0) == dataclasses.replace(scores[1], seconds=0)
 
 
-def test_no_split_that_is_trained_on_has_its_test_nodes():
+def test_test_nodes_are_removed_from_every_split():
     data = tiny_dataset()
-    judge = Evaluation(data, "mlp", [0, 1, 2], 0)
-    for (split, _), whole in zip(judge.blind, data.splits, strict=True):
+    evaluation = Evaluation(data, "mlp", [0, 1, 2], 0)
+    for (split, _), whole in zip(evaluation.splits, data.splits, strict=True):
         assert np.array_equal(split.train, whole.train)
         assert not set(split.test) & set(whole.test)
 
 
 @pytest.mark.parametrize("folds", [2, 3])
-def test_folds_judge_by_every_training_node_once_and_by_no_other(folds):
+def test_folds_score_every_training_node_once_and_no_other(folds):
     data = tiny_dataset()
-    blind = Evaluation(data, "mlp", [0, 2], 4, folds=folds).blind
-    assert [seed for _, seed in blind] == [4] * 2 * folds
+    splits = Evaluation(data, "mlp", [0, 2], 4, folds=folds).splits
+    assert [seed for _, seed in splits] == [4] * 2 * folds
     for place, whole in enumerate((data.splits[0], data.splits[2])):
-        own = [split for split, _ in blind[place * folds : (place + 1) * folds]]
+        own = [split for split, _ in splits[place * folds : (place + 1) * folds]]
         assert sorted(np.concatenate([split.test for split in own])) == sorted(whole.train)
         for split in own:
             assert not set(split.train) & set(split.test)
@@ -66,11 +67,11 @@ def test_folds_judge_by_every_training_node_once_and_by_no_other(folds):
             assert np.array_equal(split.val, whole.val)
 
 
-def test_with_folds_the_score_is_that_of_the_nodes_left_out():
+def test_with_folds_the_score_is_on_the_nodes_left_out():
     data = tiny_dataset(splits=1)
-    judge = Evaluation(data, "gcn", [0], 3, folds=2)
-    (score,) = judge([config("gcn")])
-    parts = [dataclasses.replace(data, splits=(split,)) for split, _ in judge.blind]
+    evaluation = Evaluation(data, "gcn", [0], 3, folds=2)
+    (score,) = evaluation([config("gcn")])
+    parts = [dataclasses.replace(data, splits=(split,)) for split, _ in evaluation.splits]
     rows = [run(part, "gcn", config("gcn"), [0], seed=3)["rows"][0] for part in parts]
     assert score.mean == pytest.approx(np.mean([row["micro_f1"] for row in rows]), abs=1e-6)
     assert score.macro == pytest.approx(np.mean([row["macro_f1"] for row in rows]), abs=1e-6)
@@ -90,7 +91,7 @@ def test_with_macro_the_score_is_the_mean_of_both(folds):
 
 
 @pytest.mark.parametrize("macro", [False, True])
-def test_both_judges_count_the_same(macro):
+def test_nodes_left_out_and_validation_nodes_count_the_same(macro):
     data = tiny_dataset()
     left, both = (Evaluation(data, "gcn", [0, 1], 3, "cpu", 2, macro, b)([config("gcn")])[0] for b in (False, True))
     assert both.mean == pytest.approx((left.mean + left.val) / 2)
@@ -98,44 +99,44 @@ def test_both_judges_count_the_same(macro):
 
 
 def test_another_seed_leaves_other_nodes_out():
-    parts = [Evaluation(tiny_dataset(), "mlp", [0], seed, folds=2).blind[0][0].test for seed in (0, 0, 1)]
+    parts = [Evaluation(tiny_dataset(), "mlp", [0], seed, folds=2).splits[0][0].test for seed in (0, 0, 1)]
     assert np.array_equal(parts[0], parts[1])
     assert set(parts[0]) != set(parts[2])
 
 
 @pytest.mark.parametrize("folds", [-1, 1, 1000])
 def test_impossible_folds_are_refused(folds):
-    with pytest.raises(AsgatError, match=f"training nodes of tiny cannot be divided into {folds} folds; take 2 or"):
+    with pytest.raises(AsgatError, match=f"nodes of tiny cannot be divided into {folds} folds; set at least 2"):
         Evaluation(tiny_dataset(), "mlp", [0], 0, folds=folds)
 
 
-def test_what_is_made_of_the_graph_serves_all_that_share_it(monkeypatch):
+def test_what_is_made_of_the_graph_is_shared(monkeypatch):
     made: list[int] = []
 
     def prepare(data, model, settings, device):
         made.append(settings.order)
         return prepare_graph(data, model, settings, device)
 
-    monkeypatch.setattr(evaluation, "prepare_graph", prepare)
-    judge = Evaluation(tiny_dataset(), "asgat-plus", [0], 0)
-    first = judge.inputs(config())
+    monkeypatch.setattr(module, "prepare_graph", prepare)
+    evaluation = Evaluation(tiny_dataset(), "asgat-plus", [0], 0)
+    first = evaluation.inputs(config())
     same = dict(lr=0.1, hidden=7, heads=3, k=2, elu="none", root=False, mix=True, filter="heat", dropout=0.1)
-    assert judge.inputs(config(**same)) == first
-    wide = judge.inputs(config(adjacency=True))
+    assert evaluation.inputs(config(**same)) == first
+    wide = evaluation.inputs(config(adjacency=True))
     assert (wide[1], wide[0].shape[1]) == (first[1], 63)
     assert made == [4]
-    other = judge.inputs(config(order=5))
+    other = evaluation.inputs(config(order=5))
     assert other[1] is not first[1]
     assert other[0] is first[0]
-    assert judge.inputs(config(self_loops="add"))[1] is not first[1]
+    assert evaluation.inputs(config(self_loops="add"))[1] is not first[1]
     assert made == [4, 5, 4]
-    monkeypatch.setattr(evaluation, "KEPT", 2)
+    monkeypatch.setattr(module, "MAX_CACHED", 2)
     for order in (6, 7, 8):
-        judge.inputs(config(order=order))
-    assert judge.inputs(config())[1] is not first[1], "the oldest are forgotten"
+        evaluation.inputs(config(order=order))
+    assert evaluation.inputs(config())[1] is not first[1], "the oldest are dropped"
 
 
-def test_a_run_that_diverges_counts_nothing():
+def test_a_run_that_diverges_scores_zero():
     data = tiny_dataset()
     huge = dataclasses.replace(data, x=np.where(data.x > 0, 3e38, -3e38).astype(np.float32))
     (score, _) = Evaluation(huge, "mlp", [0, 1], 0)([config("mlp", lr=0.1), config("mlp", lr=0.2)])
@@ -145,7 +146,7 @@ def test_a_run_that_diverges_counts_nothing():
 def test_a_missing_split_is_named():
     with pytest.raises(AsgatError, match="tiny has splits 0 to 2; there is no split 5"):
         Evaluation(tiny_dataset(), "mlp", [0, 5], 0)
-    seeds = Evaluation(tiny_dataset(splits=1), "mlp", [0, 5], 2).blind
+    seeds = Evaluation(tiny_dataset(splits=1), "mlp", [0, 5], 2).splits
     assert [seed for _, seed in seeds] == [2, 7]
 
 

@@ -1,4 +1,4 @@
-"""A journal outlives a writer killed in the middle of a line, and a full disk."""
+"""A journal survives a writer killed in the middle of a line, and a full disk."""
 
 import errno
 import json
@@ -39,7 +39,7 @@ def test_half_a_line_longer_than_a_block(tmp_path):
     assert [json.loads(line)["op_code"] for line in (tmp_path / "j").read_text().splitlines()] == [1, 2]
 
 
-def test_a_full_disk_is_a_sentence_and_adds_nothing(tmp_path, monkeypatch):
+def test_a_full_disk_is_an_error_and_adds_nothing(tmp_path, monkeypatch):
     journal = Journal(tmp_path / "j")
     journal.append_logs(LINES)
 

@@ -9,7 +9,7 @@ from asgat.tuning.recipe_file import recipe_text
 FOUND = {"command": "asgat tune texas", "seed": 0, "trials": 3, "val_micro_f1": 0.8}
 
 
-def test_a_recipe_survives_being_written_and_read(tmp_path):
+def test_a_recipe_can_be_written_and_read(tmp_path):
     settings = {"lr": 0.02, "k": None, "filter_hidden": (5, 6), "mix": True, "elu": "none"}
     path = tmp_path / "recipe.toml"
     path.write_text(recipe_text("asgat-plus", settings, FOUND))
@@ -21,6 +21,6 @@ def test_a_recipe_survives_being_written_and_read(tmp_path):
     check_recipe(tomllib.loads(path.read_text()), "here")
 
 
-def test_settings_that_are_none_are_refused():
+def test_unknown_settings_are_refused():
     with pytest.raises(AsgatError, match="gcn has no setting 'heads'"):
         recipe_text("gcn", {"heads": 3}, FOUND)

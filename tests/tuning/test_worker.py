@@ -1,4 +1,4 @@
-"""Whether a worker lives is seen from its lock."""
+"""A worker is known to be alive by its lock."""
 
 import multiprocessing
 import os
@@ -19,55 +19,55 @@ def live(folder, names):
         time.sleep(600)
 
 
-def test_a_killed_worker_is_gone_at_once(tmp_path):
+def test_a_killed_worker_is_dead_at_once(tmp_path):
     context = multiprocessing.get_context("fork")
     names = context.Queue()
     process = context.Process(target=live, args=(tmp_path, names))
     process.start()
     name, other = names.get(timeout=60), Worker(tmp_path)
-    assert not other.gone(name)
+    assert not other.is_dead(name)
     assert process.pid is not None
     os.kill(process.pid, signal.SIGKILL)
     process.join()
-    assert other.gone(name)
-    assert other.gone(name), "and stays so after its lock is cleared away"
+    assert other.is_dead(name)
+    assert other.is_dead(name), "also after its lock is removed"
 
 
-def test_a_worker_that_ended_is_gone_and_leaves_nothing(tmp_path):
+def test_a_worker_that_ended_is_dead_and_leaves_no_file(tmp_path):
     one, other = Worker(tmp_path), Worker(tmp_path)
     with one.alive():
-        assert not other.gone(one.name)
-        assert not one.gone(one.name)
+        assert not other.is_dead(one.name)
+        assert not one.is_dead(one.name)
         assert len(list(tmp_path.iterdir())) == 1
-    assert other.gone(one.name)
+    assert other.is_dead(one.name)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_cannot_be_known_is_not_said(tmp_path):
-    assert not Worker(None).gone(Worker(tmp_path).name)
-    assert not Worker(tmp_path).gone("0123456789abcdef@elsewhere")
-    assert not Worker(tmp_path).gone(None)
-    with Worker(None).alone() as alone, Worker(None).alive():
-        assert not alone
+def test_an_unknown_worker_is_not_dead(tmp_path):
+    assert not Worker(None).is_dead(Worker(tmp_path).name)
+    assert not Worker(tmp_path).is_dead("0123456789abcdef@elsewhere")
+    assert not Worker(tmp_path).is_dead(None)
+    with Worker(None).exclusive() as exclusive, Worker(None).alive():
+        assert not exclusive
 
 
 def test_one_at_a_time(tmp_path):
     order = []
 
     def enter():
-        with Worker(tmp_path).alone() as alone:
-            order.append(("second", alone))
+        with Worker(tmp_path).exclusive() as exclusive:
+            order.append(("second", exclusive))
 
-    with Worker(tmp_path).alone() as alone:
+    with Worker(tmp_path).exclusive() as exclusive:
         thread = threading.Thread(target=enter)
         thread.start()
         time.sleep(0.2)
-        order.append(("first", alone))
+        order.append(("first", exclusive))
     thread.join()
     assert order == [("first", True), ("second", True)]
 
 
-def test_a_folder_that_cannot_be_is_a_sentence(tmp_path):
+def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):
     (tmp_path / "file").write_text("")
     with (
         pytest.raises(AsgatError, match=r"cannot be written: .*\. Choose another --storage"),

@@ -1,1 +1,1 @@
-"""The truth about speed, memory and error, measured in one run with what they are compared to."""
+"""Benchmarks: time of an epoch, error of the certificate, growth with the graph."""

@@ -1,4 +1,4 @@
-"""Time of one epoch, training and evaluation, against PyG's GAT of the same width."""
+"""Time of one epoch, training and evaluation, compared with PyG's GAT of the same width."""
 
 from __future__ import annotations
 
@@ -13,27 +13,28 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn import GATConv
 
-from asgat.bench.settings import published_config
+from asgat.bench.published_config import published_config
 from asgat.config import ASGATConfig
 from asgat.data import Dataset, load_dataset
 from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.registry import model_spec
-from asgat.training.runner import make_inputs, normalise_rows
-from asgat.training.step import CapturedEpochs, EagerEpochs, Step
+from asgat.training.inputs import make_inputs, normalise_rows
+from asgat.training.program import CapturedEpochs, EagerEpochs, Program, Task
+from asgat.training.run_state import Job, Run
 
-DENSE_LIMIT = 6000  # nodes beyond which the dense form is not timed
+DENSE_LIMIT = 6000  # the dense form is timed up to this many nodes
 
 
 class GAT(nn.Module):
-    """Two of PyG's ``GATConv``, as its users write them; with ``sparse`` the first product skips the zeros.
+    """Two layers of PyG's ``GATConv``, in the usual form; with ``sparse`` the first product skips the zeros.
 
-    The sparse form expects edges that hold a self-loop of every node.
+    The sparse form expects edges with a self-loop at every node.
     """
 
     def __init__(self, in_channels: int, config: ASGATConfig, out_channels: int, sparse: bool = False) -> None:
         super().__init__()
         width = config.heads * config.hidden
-        loops = not sparse  # where it is tuned, its edges hold them already: finding them waits for the device
+        loops = not sparse  # the tuned form gets them with its edges: adding them waits for the device
         self.first = GATConv(
             in_channels, config.hidden, heads=config.heads, dropout=config.dropout, add_self_loops=loops
         )
@@ -53,16 +54,19 @@ class GAT(nn.Module):
         return out
 
 
-class PlainStep(Step):
-    """A step with the optimiser as its users write it: ours is fused into one pass."""
+class PlainProgram(Program):
+    """A program with ``torch.optim.Adam`` in its usual form; ours is fused into one pass."""
 
-    def __init__(self, model: nn.Module, *arguments: Any) -> None:
-        super().__init__(model, *arguments)
-        options = self.optimiser.defaults
-        self.plain = torch.optim.Adam(model.parameters(), options["lr"], weight_decay=options["weight_decay"])
-
-    def _update(self) -> None:
+    def step(self, seeds: Tensor | None) -> list[Tensor]:
+        if not hasattr(self, "plain"):
+            config = self.runs[0].job.config
+            self.plain = torch.optim.Adam(self.parameters, config.lr, weight_decay=config.weight_decay)
+        self.set_training(True)
+        self.plain.zero_grad()
+        loss = self.objectives[0].loss(self.forward()[0])
+        loss.backward()  # type: ignore[no-untyped-call]
         self.plain.step()
+        return [loss.detach().double()]
 
 
 def bench_epoch(
@@ -72,7 +76,7 @@ def bench_epoch(
     repeats: int = 7,
     progress: Callable[[str], None] | None = None,
 ) -> list[dict[str, Any]]:
-    """A row per data set: milliseconds of one epoch, medians over repeats taken in turns, and their ratios."""
+    """A row per data set: milliseconds of one epoch, medians over interleaved repeats, and their ratios."""
     return [_row(name, device, data_dir, repeats, progress or (lambda _: None)) for name in names]
 
 
@@ -97,20 +101,20 @@ def _row(
     contenders: dict[str, Callable[[], float]] = {
         "asgat_ms": timer(asgat, inputs, data, config, device, True),
         "gat_ms": timer(
-            lambda: GAT(in_channels, config, classes), (dense_x, edges), data, config, device, False, PlainStep
+            lambda: GAT(in_channels, config, classes), (dense_x, edges), data, config, device, False, PlainProgram
         ),
         "gat_tuned_ms": timer(
             lambda: GAT(in_channels, config, classes, sparse=True), (sparse_x, looped), data, config, device, True
         ),
     }
     if data.num_nodes <= DENSE_LIMIT:
-        everything = make_inputs(data, "asgat-cheb", config.replace(form="dense"), device)
-        contenders["dense_ms"] = timer(asgat, everything, data, config, device, False)
+        all_pairs = make_inputs(data, "asgat-cheb", config.replace(form="dense"), device)
+        contenders["dense_ms"] = timer(asgat, all_pairs, data, config, device, False)
     times: dict[str, list[float]] = {key: [] for key in contenders}
     for repeat in range(repeats):
         progress(f"{name}: repeat {repeat + 1} of {repeats}")
         for key, run in contenders.items():
-            if key != "dense_ms" or repeat < 3:  # the slowest, and beside the point
+            if key != "dense_ms" or repeat < 3:  # the slowest, shown for orientation only
                 times[key].append(run())
     median = {key: statistics.median(values) for key, values in times.items()}
     table = inputs[1].table
@@ -136,16 +140,15 @@ def timer(
     config: ASGATConfig,
     device: torch.device,
     captured: bool,
-    make_step: type[Step] = Step,
+    kind: type[Program] = Program,
 ) -> Callable[[], float]:
-    """Something that runs a few epochs and returns the milliseconds of one."""
-    torch.manual_seed(0)
-    labels = torch.from_numpy(data.y).to(device)
-    step = make_step(build().to(device), inputs, labels, data.splits[0], config, "micro_f1")
+    """A function that runs a few epochs and returns the milliseconds of one."""
+    task = Task(lambda _: build(), inputs, torch.from_numpy(data.y).to(device))
+    program = kind(task, [Run(Job(data.splits[0], 0, config), 0.0)], [None])
     on_cuda = device.type == "cuda"
-    epochs = CapturedEpochs(step, 0) if captured and on_cuda else EagerEpochs(step)
+    epochs = CapturedEpochs(program) if captured and on_cuda else EagerEpochs(program)
     for _ in range(2 if on_cuda else 1):
-        epochs.run(16)  # compile, warm up
+        epochs.run(16)  # compiles and warms up
 
     def run() -> float:
         started, count = time.perf_counter(), 0

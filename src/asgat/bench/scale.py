@@ -1,4 +1,4 @@
-"""How time and memory grow with the graph: block models of growing size, each in a process of its own."""
+"""How time and memory grow with the graph: block models of growing size, each in a separate process."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def bench_scale(
     for count in sorted(nodes):
         if progress:
             progress(f"{count:,} nodes")
-        with get_context("spawn").Pool(1) as pool:  # peak memory is a process's, not a moment's
+        with get_context("spawn").Pool(1) as pool:  # peak memory is measured per process
             rows.append(pool.apply(measure, (count, str(device))))
     return {
         "rows": rows,
@@ -41,51 +41,49 @@ def bench_scale(
 
 
 def exponent(rows: list[dict[str, Any]], key: str) -> float | None:
-    """The power of N by which a figure grows: least squares over the sizes within a factor 10 of the largest."""
+    """The power of N with which a value grows, by least squares over the sizes within a factor 10 of the largest."""
     largest = max(row["nodes"] for row in rows)
     points = [(math.log(row["nodes"]), math.log(row[key])) for row in rows if row["nodes"] * 10 >= largest]
-    if len(points) < 2:
+    if len({size for size, _ in points}) < 2:
         return None
-    x, y = (torch.tensor(values, dtype=torch.float64) for values in zip(*points, strict=True))
-    return float(((x - x.mean()) * (y - y.mean())).sum() / ((x - x.mean()) ** 2).sum())
+    return statistics.linear_regression(*zip(*points, strict=True)).slope
 
 
 def measure(nodes: int, device_name: str) -> dict[str, Any]:
     """Builds the table of one block model, trains a few epochs and certifies a sample of rows."""
     from asgat.data import contextual_sbm
-    from asgat.nn import ASGAT
-    from asgat.nn.registry import model_spec
-    from asgat.training.runner import make_inputs
-    from asgat.training.step import EagerEpochs, Step
+    from asgat.nn.attention_model import AttentionModel
+    from asgat.training.program import EagerEpochs, one_run
+    from asgat.training.runner import make_task
 
     device = torch.device(device_name)
     data = contextual_sbm(num_nodes=nodes, mean_degree=10.0, homophily=0.2, num_features=64, seed=0)
     config = make_config("asgat-cheb", **SETTINGS)
     started = time.perf_counter()
-    inputs = make_inputs(data, "asgat-cheb", config, device)
+    task = make_task(data, "asgat-cheb", config, device)
     build_s = time.perf_counter() - started
     keep_freed_memory()
-    torch.manual_seed(0)
-    model = model_spec("asgat-cheb").build(config, data.num_features, data.num_classes).to(device)
-    step = Step(model, inputs, torch.from_numpy(data.y).to(device), data.splits[0], config, "micro_f1")
-    epochs = EagerEpochs(step)
+    program = one_run(task, data.splits[0], config)
+    epochs = EagerEpochs(program)
     for _ in range(2):
-        epochs.run(1)  # compile, and come by the memory that is then kept
+        epochs.run(1)  # compiles, and allocates the memory that is then reused
     times = []
     for _ in range(EPOCHS):
         started = time.perf_counter()
         epochs.run(1)
         times.append(time.perf_counter() - started)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
-    assert isinstance(model, ASGAT)
-    certificate = model.certificates(inputs[1])[0]
+    model, operator = task.example(config).to(device), task.inputs[1]
+    assert isinstance(model, AttentionModel)
+    model.load_state_dict(program.weights[0])
+    certificate = model.certificates(operator)[0]
     return {
         "nodes": nodes,
         "edges": data.graph.num_entries,
         "build_s": build_s,
         "epoch_s": statistics.median(times),
         "peak_memory_mb": peak,
-        "candidates_per_node": inputs[1].table.candidates_per_node,
+        "candidates_per_node": operator.table.candidates_per_node,
         "certified_share": certificate.share,
         "mean_bound": certificate.mean_bound,
         "max_bound": certificate.max_bound,

@@ -1,4 +1,4 @@
-"""``asgat train --distributed``: what the command does under a launcher."""
+"""``asgat train --distributed``: one rank of a launcher such as torchrun."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from typing import Annotated, Any
 
 import typer
 
-from asgat.cli.options import console, errors, write_json
+from asgat.cli.output import console, errors, printable, say, write_json
+from asgat.cli.progress import RunProgress
+from asgat.cli.tables import result_table
 from asgat.distributed.lost_rank import LostRankExit
 from asgat.errors import AsgatError
 
 Distributed = Annotated[
-    bool, typer.Option("--distributed", help="Train in parts, one for each rank of a launcher such as torchrun.")
+    bool, typer.Option("--distributed", help="Divide the graph among the ranks of a launcher such as torchrun.")
 ]
 
 
 def begin_rank() -> LostRankExit:
-    """What a rank does first: it gets ready to lose another, and leaves speaking to rank 0.
+    """Prepares this rank for the loss of another one, and silences all ranks but rank 0.
 
-    The others print neither tables nor the errors all of them meet.
+    The others print neither tables nor the errors that every rank meets.
     """
     rank = os.environ.get("RANK", "0")
     if rank != "0":
@@ -33,58 +35,35 @@ def begin_rank() -> LostRankExit:
 
 
 def train_in_parts(
-    lost_rank: LostRankExit,
-    data: Any,
-    model: str,
-    config: Any,
-    job: Any,
-    out: Path,
-    tensorboard: Path | None,
-    json: Path | None,
+    lost_rank: LostRankExit, data: Any, model: str, config: Any, job: Any, out: Path, json: Path | None
 ) -> None:
-    """Joins the other ranks and trains with them; rank 0 prints and writes.
-
-    Args:
-        lost_rank: what this rank says if another is lost.
-        data: a data set in memory, or a graph on disk.
-        model, config: what to train.
-        job: runs, seed, device and whether to forget what the run directory holds.
-        out: the run directory.
-        tensorboard: refused; a single process follows its epochs there.
-        json: file for the result.
-    """
-    from asgat.cli.app import RunProgress, result_table
+    """Joins the other ranks and trains with them on a data set or a graph on disk; rank 0 prints and writes."""
     from asgat.data.dataset import Dataset
     from asgat.distributed.process_group import Group, ReportedByRankZeroError
     from asgat.distributed.shard import InMemory, check_distributed
     from asgat.distributed.trainer import run_distributed
+    from asgat.training.memory import keep_freed_memory
+    from asgat.training.runner import Callbacks
 
-    if tensorboard is not None:
-        raise AsgatError("--tensorboard does not go with --distributed; metrics.jsonl has every epoch.")
     source = InMemory(data, config) if isinstance(data, Dataset) else data
     check_distributed(model, config, source)
     lost_rank.status = "the ranks joined"
     group = Group.join(job.device, lost_rank)
-
-    def say(text: str) -> None:
-        console.print(text, highlight=False, soft_wrap=True, markup=False, emoji=False)
-
     if group.first:
         say(f"{model} on {source.name}: {source.num_nodes:,} nodes, {source.num_entries:,} entries, {group.size} ranks")
     try:
-        with group.watched(), RunProgress(job.runs, config.epochs) as progress:
-            result = run_distributed(
-                source, model, config, group, job.runs, job.seed, out, job.fresh, progress, progress.building, say
-            )
+        with group.watched(), RunProgress(len(job.runs), config.epochs) as progress:
+            callbacks = Callbacks(progress, progress.building, keep_freed_memory)
+            result = run_distributed(source, model, config, group, job.runs, job.seed, out, job.fresh, callbacks, say)
     except AsgatError as error:
         if not group.first and not isinstance(error, ReportedByRankZeroError):
-            print(f"error: rank {group.rank}: {error}", file=sys.stderr, flush=True)
+            print(printable(f"error: rank {group.rank}: {error}"), file=sys.stderr, flush=True)
         raise
     group.close()
     if not group.first:
         return
     result.pop("history", None)
-    console.print(result_table([result]))
+    console.print(result_table(result))
     for rank, part in enumerate(result["rows"][-1].get("ranks", [])):
         say(
             f"rank {rank}: {part['nodes']:,} nodes, table {part['table_mb']:.0f} MiB, "

@@ -1,4 +1,4 @@
-"""``asgat reproduce``: the paper's tables and figures as a command."""
+"""``asgat reproduce``: the paper's tables and figures."""
 
 from __future__ import annotations
 
@@ -7,17 +7,8 @@ from typing import Annotated
 
 import typer
 
-from asgat.cli.options import (
-    DataDir,
-    Deterministic,
-    Device,
-    Fresh,
-    check_device,
-    check_writable,
-    console,
-    errors,
-    interrupted,
-)
+from asgat.cli import options
+from asgat.cli.output import check_writable, console, errors, interrupted, say
 from asgat.errors import AsgatError, suggest
 
 NAMES = (
@@ -37,93 +28,60 @@ ALL = "all"
 
 def reproduce(
     name: Annotated[str, typer.Argument(help=f"{', '.join(NAMES)}; or {ALL}.")],
-    out: Annotated[
-        Path, typer.Option(help="Folder for NAME.json, NAME.png and the run directories, which are kept and shared.")
-    ] = Path("runs/reproduce"),
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Few runs, epochs and data sets: minutes on 2 cores, and no result.")
-    ] = False,
-    datasets: Annotated[
-        str | None, typer.Option(help="Names from `asgat datasets`, with commas, in the place of its own.")
-    ] = None,
-    models: Annotated[
-        str | None, typer.Option(help="Names from `asgat models`, with commas: micro, macro, heterophilic-nodes.")
-    ] = None,
-    seeds: Annotated[str, typer.Option(help="Seeds, with commas.")] = "0,1,2",
-    device: Device = "cpu",
-    deterministic: Deterministic = False,
-    fresh: Fresh = False,
-    data_dir: DataDir = None,
+    out: Annotated[Path, typer.Option(help="Folder for results and run directories.")] = Path("runs/reproduce"),
+    quick: Annotated[bool, typer.Option("--quick", help="Few runs, epochs and data sets: a trial, no result.")] = False,
+    datasets: Annotated[str | None, typer.Option(help="Data sets, separated by commas. Default: the paper's.")] = None,
+    models: Annotated[str | None, typer.Option(help="Models for micro, macro and heterophilic-nodes.")] = None,
+    seeds: Annotated[str, typer.Option(help="Seeds, as in 0-2 or 0,1.")] = "0,1,2",
+    device: options.Device = "cpu",
+    deterministic: options.Deterministic = False,
+    fresh: options.Fresh = False,
+    data_dir: options.DataDir = None,
 ) -> None:
-    """Make a table or figure of the paper anew: the paper's numbers and ours, side by side.
+    """Reproduce a table or figure of the paper: the paper's numbers next to ours.
 
-    A stopped command goes on where it stopped. Data sets whose files are not at hand are left out.
+    A stopped command resumes when it is started again. Data sets without files are skipped.
     """
-    wanted = check_name(name)
-    place = check_device(device, deterministic)
+    if name not in (*NAMES, ALL):
+        raise AsgatError(f"There is no experiment {name!r}. {suggest(name, [*NAMES, ALL])}")
+    place = options.check_device(device, deterministic)
     check_writable(out / "NAME.json")
     from asgat.data import get_info
     from asgat.experiments import paper
-    from asgat.experiments.experiment import perform
+    from asgat.experiments.experiment import run_experiment
     from asgat.experiments.index import EXPERIMENTS
     from asgat.experiments.reproduction import NoResultError, Reproduction
     from asgat.nn.registry import model_spec
 
-    named, modelled = parts("--datasets", datasets), parts("--models", models)
-    for one in named or ():
+    only_data = None if datasets is None else tuple(options.parse_names("--datasets", datasets))
+    only_models = None if models is None else tuple(options.parse_names("--models", models))
+    numbers = tuple(options.parse_numbers("--seeds", seeds))
+    for one in only_data or ():
         if get_info(one).metric != "micro_f1":
-            raise AsgatError(f"{one} is judged by ROC-AUC, the paper's tables by micro-F1; leave it out.")
-    for one in modelled or ():
+            raise AsgatError(f"{one} is scored by ROC-AUC, the paper's tables by micro-F1; leave it out.")
+    for one in only_models or ():
         model_spec(one)
     with errors.status("") as status:
-        study = Reproduction(
-            out, place, parse_seeds(seeds), quick, data_dir, named, modelled, fresh, lambda text: status.update(text)
-        )
+        reproduction = Reproduction(out, place, numbers, quick, data_dir, only_data, only_models, fresh, status.update)
         try:
             if name == ALL:
-                study.pick(paper.DATASETS, paper.DATASETS)  # without any of them there is nothing to do
-            for one in wanted:
+                reproduction.select_datasets(paper.DATASETS, paper.DATASETS)  # raises if none of them is available
+            for one in NAMES if name == ALL else [name]:
                 status.update(one)
                 try:
-                    tables, files = perform(EXPERIMENTS[one], study)
+                    tables, files = run_experiment(EXPERIMENTS[one], reproduction)
                 except NoResultError as error:
                     if name != ALL:
                         raise
-                    console.print(f"left out: {one}: {error}", highlight=False, markup=False, soft_wrap=True)
+                    say(f"skipped: {one}: {error}")
                     continue
                 for table in tables:
                     console.print(table)
-                for what, why in (*study.skipped.items(), *study.failed.items()):
-                    console.print(f"left out: {what}: {why}", highlight=False, markup=False, soft_wrap=True)
+                for what, why in (*reproduction.skipped.items(), *reproduction.failed.items()):
+                    say(f"skipped: {what}: {why}")
                 for file in files:
-                    console.print(f"{one}: {file}", highlight=False, soft_wrap=True, markup=False, emoji=False)
-        except KeyboardInterrupt:  # Typer would end in silence
-            raise interrupted("Finished runs are kept") from None
+                    say(f"{one}: {file}")
+        except KeyboardInterrupt:  # Typer would exit without a message
+            raise interrupted("Finished runs are saved") from None
     if quick:
-        console.print("quick: few runs and epochs on few data sets; these numbers are no result.", highlight=False)
-
-
-def check_name(name: str) -> list[str]:
-    """The experiments a name stands for."""
-    if name == ALL:
-        return list(NAMES)
-    if name not in NAMES:
-        raise AsgatError(f"There is no experiment {name!r}. {suggest(name, [*NAMES, ALL])}")
-    return [name]
-
-
-def parts(option: str, text: str | None) -> tuple[str, ...] | None:
-    """The parts of a list with commas, each once; None where it is not given."""
-    if text is None:
-        return None
-    found = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
-    if not found:
-        raise AsgatError(f"{option} names nothing; give names with commas between them.")
-    return found
-
-
-def parse_seeds(text: str) -> tuple[int, ...]:
-    found = [part.strip() for part in text.split(",")]
-    if not all(part.isascii() and part.isdigit() and len(part) < 9 for part in found):
-        raise AsgatError(f"--seeds must be whole numbers with commas, such as 0,1,2, not {text!r}.")
-    return tuple(dict.fromkeys(int(part) for part in found))
+        say("--quick: few runs and epochs on few data sets; these numbers are not results.", wrap=True)

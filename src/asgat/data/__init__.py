@@ -1,4 +1,4 @@
-"""Data sets: the paper's, a few beside them, and some that need no file."""
+"""Data sets: the paper's, a few more, and some that need no files."""
 
 from asgat.data.dataset import Dataset, Split
 from asgat.data.dataset_info import DatasetInfo, Statistics, statistics_of

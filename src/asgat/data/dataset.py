@@ -1,4 +1,4 @@
-"""A data set: one graph, features, labels and the splits it is judged on."""
+"""A data set: one graph, features, labels and splits."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from asgat.config import ASGATConfig, TrainConfig
 from asgat.errors import AsgatError
 from asgat.geometry.relations import Relations
 from asgat.graph import Graph
-from asgat.graph.knn_edges import add_knn_edges
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -23,13 +21,7 @@ METRICS = ("micro_f1", "roc_auc")
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Node indices to train on, to choose on and to report on.
-
-    Args:
-        train: indices of the training nodes.
-        val: indices of the validation nodes.
-        test: indices of the test nodes.
-    """
+    """Indices of the nodes to train, to validate and to test on."""
 
     train: npt.NDArray[np.int64]
     val: npt.NDArray[np.int64]
@@ -52,7 +44,7 @@ class Dataset:
     """A node classification task, checked on construction.
 
     Args:
-        name: the name it is asked for by.
+        name: its name.
         graph: the undirected graph.
         x: raw features of shape [N, F], finite.
         y: labels of shape [N] in 0 to ``num_classes - 1``; -1 marks a node without a label.
@@ -60,7 +52,7 @@ class Dataset:
         num_classes: number of classes.
         metric: ``"micro_f1"`` or, for two classes, ``"roc_auc"``.
         protocol: where the splits come from.
-        relations: reads the relations published for a latent space, None without any.
+        relations: reads the relations published for a latent space, if there are any.
     """
 
     name: str
@@ -93,13 +85,6 @@ class Dataset:
     @property
     def num_features(self) -> int:
         return int(self.x.shape[1])
-
-    def graph_for(self, config: TrainConfig) -> Graph:
-        """The graph as a model with these settings takes it: self-loops as they say, similar nodes joined."""
-        graph = self.graph.with_self_loops(config.self_loops)
-        if isinstance(config, ASGATConfig) and config.similar:
-            return add_knn_edges(graph, self.x, config.similar, config.similar_weight)
-        return graph
 
     def to_pyg(self) -> Data:
         """As a PyG ``Data``: masks have shape [N, splits], or [N] where there is one split.
@@ -165,29 +150,25 @@ class Dataset:
         return np.ascontiguousarray(y, dtype=np.int64)
 
     def _check_split(self, number: int, split: Split) -> None:
-        where = f"split {number} of {self.name}"
+        where = f"In split {number} of {self.name}"
         if not len(split.train):
-            raise AsgatError(f"In {where} the train part is empty; there is nothing to learn from.")
+            raise AsgatError(f"{where} the train part is empty; there is nothing to learn from.")
         seen = np.full(self.num_nodes, "", dtype="<U5")
         for part, nodes in split.parts().items():
             outside = nodes[(nodes < 0) | (nodes >= self.num_nodes)]
             if outside.size:
                 raise AsgatError(
-                    f"In {where} the {part} part names node {outside[0]}, but nodes run from 0 to {self.num_nodes - 1}."
+                    f"{where} the {part} part names node {outside[0]}, but nodes run from 0 to {self.num_nodes - 1}."
                 )
-            unlabelled = nodes[self.y[nodes] < 0]
-            if unlabelled.size:
-                raise AsgatError(
-                    f"In {where} the {part} part holds node {unlabelled[0]}, which has no label; leave such nodes out."
-                )
+            unlabelled, shared = nodes[self.y[nodes] < 0], nodes[seen[nodes] != ""]
             values, counts = np.unique(nodes, return_counts=True)
+            if unlabelled.size:
+                raise AsgatError(f"{where} the {part} part holds node {unlabelled[0]}, which has no label; remove it.")
             if np.any(counts > 1):
-                raise AsgatError(f"In {where} the {part} part names node {values[counts > 1][0]} twice.")
-            shared = nodes[seen[nodes] != ""]
+                raise AsgatError(f"{where} the {part} part names node {values[counts > 1][0]} twice.")
             if shared.size:
-                raise AsgatError(
-                    f"In {where} node {shared[0]} is in both {seen[shared[0]]} and {part}; parts must be disjoint."
-                )
+                other = seen[shared[0]]
+                raise AsgatError(f"{where} node {shared[0]} is in both {other} and {part}; parts must be disjoint.")
             seen[nodes] = part
 
 

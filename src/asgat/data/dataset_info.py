@@ -1,4 +1,4 @@
-"""What the package knows of a data set before it is loaded."""
+"""What is known about a data set before it is loaded."""
 
 from __future__ import annotations
 
@@ -18,15 +18,8 @@ from asgat.graph.homophily import beta
 
 @dataclass(frozen=True)
 class Statistics:
-    """What a data set looks like.
-
-    Args:
-        nodes: number of nodes.
-        entries: stored directed entries after symmetrising: two per edge, one per self-loop.
-        features: number of features.
-        classes: number of classes.
-        beta: the paper's β, to three digits.
-    """
+    """Sizes of a data set. Entries are those stored after symmetrising, two per edge and one per self-loop; beta is
+    the paper's β, to three digits."""
 
     nodes: int
     entries: int
@@ -37,7 +30,7 @@ class Statistics:
 
 @dataclass(frozen=True)
 class FileReader:
-    """How a family of published data sets is read: the files a protocol needs, and what to make of them."""
+    """How a family of published data sets is read: the files a protocol needs, and the function that loads them."""
 
     files: Callable[[str, str], tuple[str, ...]]
     load: Callable[[str, str, Mapping[str, RawFile]], Dataset]
@@ -48,14 +41,14 @@ class DatasetInfo:
     """The registry's entry for a data set.
 
     Args:
-        name: the name it is asked for by.
+        name: its name for :func:`~asgat.data.load_dataset`.
         description: one line for people.
         source: where it comes from.
         protocols: ways to split it, the default (the paper's) first.
-        statistics: what it looks like; for generated data sets, with the default options.
-        origin: a reader of files, or a function that makes the data set from a seed and options.
-        metric: what it is judged by.
-        note: what a user had better know.
+        statistics: its sizes; for generated data sets, with the default options.
+        origin: a reader of files, or a function that generates the data set from a seed and options.
+        metric: ``"micro_f1"`` or ``"roc_auc"``.
+        note: what users should know.
     """
 
     name: str
@@ -81,7 +74,7 @@ class DatasetInfo:
         return missing_files(self.files(protocol), data_dir)
 
     def check_protocol(self, protocol: str | None) -> str:
-        """The protocol itself, or the default for None; an error names those there are."""
+        """The protocol itself, or the default for None; the error for an unknown one lists those there are."""
         if protocol is not None and protocol not in self.protocols:
             raise AsgatError(
                 f"{self.name} has no protocol {protocol!r}; it has {', '.join(self.protocols)}. "
@@ -90,17 +83,17 @@ class DatasetInfo:
         return protocol or self.default_protocol
 
     def option_names(self) -> list[str]:
-        """The options it takes besides a seed; none if it is read from files."""
+        """The options it takes in addition to a seed; none if it is read from files."""
         if isinstance(self.origin, FileReader):
             return []
         return [name for name in inspect.signature(self.origin).parameters if name != "seed"]
 
 
 def statistics_of(dataset: Dataset) -> Statistics:
-    """What a loaded data set looks like, in the form of the registry's row.
+    """The sizes of a loaded data set.
 
-    For β, nodes without a label count as class 0, as in the published figures. Only CiteSeer's 15 make a
-    difference: 0.706 instead of 0.710, which is :func:`asgat.graph.homophily.beta` of what is labelled.
+    For β, nodes without a label count as class 0, as in the published figures. Only CiteSeer's 15 make a difference:
+    0.706 instead of 0.710, which is :func:`asgat.graph.homophily.beta` of the labelled nodes.
     """
     return Statistics(
         nodes=dataset.num_nodes,

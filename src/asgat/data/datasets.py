@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import replace
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -19,115 +21,37 @@ from asgat.data.toy import digits, karate
 from asgat.errors import AsgatError, suggest
 
 _GITHUB = "https://github.com"
-_PLANETOID = FileReader(planetoid_files, load_planetoid)
-_WEBGRAPH = FileReader(webgraph_files, load_webgraph)
-_HETEROPHILOUS = FileReader(heterophilous_files, load_heterophilous)
+# Source, protocols with the default first, and reader of the data sets of a family, or the function that generates one.
+_FAMILIES: dict[str, tuple[str, tuple[str, ...], Any]] = {
+    "planetoid": (
+        f"{_GITHUB}/kimiyoung/planetoid",
+        ("full", "public", "geom-gcn"),
+        FileReader(planetoid_files, load_planetoid),
+    ),
+    "webgraph": (
+        f"{_GITHUB}/graphdml-uiuc-jlu/geom-gcn",
+        ("geom-gcn",),
+        FileReader(webgraph_files, load_webgraph),
+    ),
+    "heterophilous": (
+        f"{_GITHUB}/yandex-research/heterophilous-graphs",
+        ("masks",),
+        FileReader(heterophilous_files, load_heterophilous),
+    ),
+    "csbm": ("generated", ("random",), contextual_sbm),
+    "digits": ("scikit-learn", ("random",), digits),
+    "karate": ("Zachary (1977)", ("random",), karate),
+}
 
 
-def _planetoid(name: str, description: str, statistics: Statistics, note: str = "") -> DatasetInfo:
-    source = f"{_GITHUB}/kimiyoung/planetoid"
-    return DatasetInfo(name, description, source, ("full", "public", "geom-gcn"), statistics, _PLANETOID, note=note)
+def _read_entry(name: str, entry: dict[str, Any]) -> DatasetInfo:
+    source, protocols, origin = _FAMILIES[entry.pop("family")]
+    protocols, statistics = tuple(entry.pop("protocols", protocols)), Statistics(*entry.pop("statistics"))
+    return DatasetInfo(name, source=source, protocols=protocols, statistics=statistics, origin=origin, **entry)
 
 
-def _webgraph(name: str, description: str, statistics: Statistics, note: str = "") -> DatasetInfo:
-    source = f"{_GITHUB}/graphdml-uiuc-jlu/geom-gcn"
-    return DatasetInfo(name, description, source, ("geom-gcn",), statistics, _WEBGRAPH, note=note)
-
-
-def _heterophilous(
-    name: str,
-    description: str,
-    protocol: str,
-    statistics: Statistics,
-    metric: str = "micro_f1",
-    note: str = "",
-) -> DatasetInfo:
-    source = f"{_GITHUB}/yandex-research/heterophilous-graphs"
-    return DatasetInfo(name, description, source, (protocol,), statistics, _HETEROPHILOUS, metric, note)
-
-
-_ENTRIES = (
-    _planetoid("cora", "papers on machine learning that cite each other", Statistics(2708, 10556, 1433, 7, 0.825)),
-    _planetoid(
-        "citeseer",
-        "papers on computer science that cite each other",
-        Statistics(3327, 9228, 3703, 6, 0.706),
-        note="15 nodes have neither features nor a label; they stay in the graph and are in no split.",
-    ),
-    _planetoid("pubmed", "papers on diabetes that cite each other", Statistics(19717, 88651, 500, 3, 0.792)),
-    _webgraph("texas", "web pages of a computer science department", Statistics(183, 574, 1703, 5, 0.057)),
-    _webgraph(
-        "cornell",
-        "web pages of a computer science department, as published",
-        Statistics(183, 557, 1703, 5, 0.301),
-        note="The published node file is a copy of Texas's: Cornell's edges, Texas's features and labels. "
-        "Kept because the paper's results are on it; cornell-true is the real one.",
-    ),
-    _webgraph("wisconsin", "web pages of a computer science department", Statistics(251, 916, 1703, 5, 0.155)),
-    _heterophilous("chameleon", "Wikipedia pages on chameleons", "geom-gcn", Statistics(2277, 62792, 2325, 5, 0.247)),
-    _heterophilous("squirrel", "Wikipedia pages on squirrels", "geom-gcn", Statistics(5201, 396846, 2089, 5, 0.217)),
-    _heterophilous(
-        "chameleon-out",
-        "Chameleon, pages joined by the pages they link to",
-        "geom-gcn",
-        Statistics(2277, 1228727, 2325, 5, 0.259),
-        note="The direction of links, which chameleon leaves out; see asgat.graph.cocitation.",
-    ),
-    _heterophilous(
-        "squirrel-out",
-        "Squirrel, pages joined by the pages they link to",
-        "geom-gcn",
-        Statistics(5201, 8466545, 2089, 5, 0.219),
-        note="The direction of links, which squirrel leaves out; see asgat.graph.cocitation.",
-    ),
-    _heterophilous(
-        "chameleon-filtered",
-        "Chameleon without its duplicate nodes",
-        "masks",
-        Statistics(890, 17708, 2325, 5, 0.244),
-    ),
-    _heterophilous(
-        "minesweeper",
-        "a board of 100 x 100 cells, some of them mines",
-        "masks",
-        Statistics(10000, 78804, 7, 2, 0.683),
-        metric="roc_auc",
-    ),
-    _heterophilous(
-        "cornell-true",
-        "web pages of a computer science department, with Cornell's own features and labels",
-        "masks",
-        Statistics(183, 554, 1703, 5, 0.111),
-        note="The real Cornell; see cornell for the one in the literature.",
-    ),
-    DatasetInfo(
-        "csbm",
-        "a random graph with a homophily dial, made on the spot",
-        "generated",
-        ("random",),
-        Statistics(800, 2400, 64, 2, 0.191),
-        contextual_sbm,
-        note="β depends on the seed; the number here is for seed 0.",
-    ),
-    DatasetInfo(
-        "digits",
-        "handwritten digits, each joined to its ten nearest neighbours",
-        "scikit-learn",
-        ("random",),
-        Statistics(1797, 24680, 64, 10, 0.951),
-        digits,
-    ),
-    DatasetInfo(
-        "karate",
-        "the members of a karate club and the side each took when it split",
-        "Zachary (1977)",
-        ("random",),
-        Statistics(34, 156, 34, 2, 0.888),
-        karate,
-    ),
-)
-
-DATASETS: dict[str, DatasetInfo] = {entry.name: entry for entry in _ENTRIES}
+_ENTRIES = tomllib.loads((files("asgat.data") / "datasets.toml").read_text(encoding="utf-8"))
+DATASETS: dict[str, DatasetInfo] = {name: _read_entry(name, entry) for name, entry in _ENTRIES.items()}
 
 
 def dataset_names() -> list[str]:
@@ -136,7 +60,7 @@ def dataset_names() -> list[str]:
 
 
 def get_info(name: str) -> DatasetInfo:
-    """The registry's entry of a name; an unknown one is an error that suggests the nearest."""
+    """The entry of a name; the error for an unknown one suggests the nearest."""
     if name not in DATASETS:
         raise AsgatError(f"There is no data set {name!r}. {suggest(name, dataset_names())}")
     return DATASETS[name]
@@ -149,9 +73,9 @@ def load_dataset(
 
     Args:
         name: one of :func:`dataset_names`.
-        protocol: how to split it; None is the paper's way. An entry of ``DATASETS`` lists what there is.
+        protocol: how to split it, one of the entry's ``protocols``; None is the paper's way.
         data_dir: folder with the files; None is ``ASGAT_DATA_DIR`` or, without it, a per-user cache.
-        seed: for generated data sets and random splits; published ones do not depend on it.
+        seed: for generated data sets and random splits.
         options: passed to the function that generates the data set, such as ``homophily=0.5`` for ``"csbm"``.
 
     Example:

@@ -1,7 +1,7 @@
-"""Public files: where they lie, where they come from, and whether they are what they should be.
+"""Public files: found locally or downloaded, and checked.
 
-Every file that is read is checked against the SHA-256 in ``checksums.txt`` and handed on as the very bytes
-that were checked, so that nothing can change between the check and the use.
+Every file is read whole and checked against the SHA-256 in ``checksums.txt``; readers get the very bytes that were
+checked, so that nothing can change between the check and the use.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from importlib.resources import files as package_files
 from pathlib import Path
 
 from asgat.errors import AsgatError
-from asgat.files.raw_file import RawFile
+from asgat.files.raw_file import RawFile, read_bounded
 
 # The first folder of a file's name picks the address; the rest of the name follows it.
 BASE_ADDRESSES = {
@@ -22,7 +22,7 @@ BASE_ADDRESSES = {
     "geom-gcn": "https://raw.githubusercontent.com/graphdml-uiuc-jlu/geom-gcn/master",
     "heterophilous-graphs": "https://raw.githubusercontent.com/yandex-research/heterophilous-graphs/main",
 }
-MAX_FILE_BYTES = 64 * 2**20  # eight times the largest file there is
+MAX_FILE_BYTES = 64 * 2**20  # eight times the largest published file
 TIMEOUT_SECONDS = 30
 
 
@@ -50,7 +50,7 @@ def missing_files(names: Sequence[str], data_dir: Path | str | None = None) -> l
 
 
 def read_files(names: Sequence[str], data_dir: Path | str | None = None) -> dict[str, RawFile]:
-    """The named files, fetched first where they are missing, each checked against its SHA-256.
+    """The named files, downloaded first where they are missing, each checked against its SHA-256.
 
     Args:
         names: names below the data directory, such as ``"planetoid/ind.cora.graph"``.
@@ -58,7 +58,7 @@ def read_files(names: Sequence[str], data_dir: Path | str | None = None) -> dict
     """
     unknown = [name for name in names if name not in checksums()]
     if unknown:  # which also keeps names from leading out of the folder
-        raise AsgatError(f"{unknown[0]!r} is none of the files this package knows the checksum of.")
+        raise AsgatError(f"{unknown[0]!r} is not a file this package knows the checksum of.")
     missing = missing_files(names, data_dir)
     if missing:
         _download(missing, data_directory(data_dir))
@@ -73,37 +73,29 @@ def address_of(name: str) -> str:
 
 def _read(path: Path, expected: str) -> RawFile:
     try:
-        # A pipe or a device would block or never end.
-        if not path.is_file():
-            raise AsgatError(f"{path} is not a regular file; put the data file there or remove it.")
-        with path.open("rb") as stream:
-            content = stream.read(MAX_FILE_BYTES + 1)
+        content = read_bounded(path, MAX_FILE_BYTES)
     except OSError as error:
         raise AsgatError(f"{path} cannot be read ({error.strerror}); check its permissions.") from error
     if len(content) > MAX_FILE_BYTES:
-        raise AsgatError(
-            f"{path} is corrupt: it is larger than {MAX_FILE_BYTES // 2**20} MiB, "
-            "the most any data file may be; delete it and run again."
-        )
+        raise AsgatError(f"{path} is corrupt: it is larger than {MAX_FILE_BYTES >> 20} MiB; delete it and run again.")
     found = hashlib.sha256(content).hexdigest()
     if found != expected:
         raise AsgatError(
-            f"{path} is corrupt: expected SHA-256 {expected}, found {found}; delete it and run again to fetch it anew."
+            f"{path} is corrupt: expected SHA-256 {expected}, found {found}; delete it to download it again."
         )
     return RawFile(path, content)
 
 
 def _download(names: Sequence[str], folder: Path) -> None:
-    """Fetch files into the data directory, with one progress bar for all of them.
+    """Downloads files into the data directory, with one progress bar for all of them.
 
-    pooch writes to a temporary file beside the target, checks its SHA-256 and only then renames it, so an
-    interrupted or wrong download leaves no file behind, and two processes that fetch at once do each other no
-    harm.
+    pooch writes to a temporary file next to the target, checks its SHA-256 and only then renames it, so an interrupted
+    or wrong download leaves no file behind, and two processes can download at once.
     """
     import pooch
     from tqdm import tqdm
 
-    pooch.get_logger().setLevel("WARNING")  # its one line per file would tear the bar apart
+    pooch.get_logger().setLevel("WARNING")  # its line per file would break the bar
     with tqdm(names, desc="Downloading", unit="file", disable=None) as progress:
         for done, name in enumerate(progress):
             path = folder / name
@@ -128,11 +120,11 @@ def _reason(error: Exception) -> str:
     if isinstance(error, requests.Timeout):
         return f"no answer within {TIMEOUT_SECONDS} s"
     if isinstance(error, requests.RequestException):
-        return "no connection, or it broke off"
+        return "no connection, or it was interrupted"
     if isinstance(error, OSError):
         return f"{error.strerror}: {error.filename}"
     if isinstance(error, ValueError):
-        return "what came is corrupt: its SHA-256 is not the expected one"
+        return "the downloaded file is corrupt: its SHA-256 is not the expected one"
     return f"{type(error).__name__}: {error}"
 
 

@@ -17,7 +17,7 @@ from asgat.files.raw_file import RawFile
 from asgat.graph import Graph
 
 NUM_SPLITS = 10
-MAX_TEXT_BYTES = 8 * 2**20  # a feature of two bytes becomes an object of 32 on the way
+MAX_TEXT_BYTES = 8 * 2**20  # a feature of two bytes becomes an object of 32 while it is read
 MAX_DIGITS = 9  # node numbers and labels stay far inside int64
 
 
@@ -132,4 +132,4 @@ def _numbers(raw: RawFile, number: int, text: str) -> npt.NDArray[np.float32]:
         with np.errstate(over="ignore"):  # the data set names the value that became infinite
             return np.array([float(value) for value in text.split(",")]).astype(np.float32)
     except ValueError as error:
-        raise raw.failure(f"line {number} has a feature that is no number ({str(error)[:80]})") from error
+        raise raw.failure(f"line {number} has a feature that is not a number ({str(error)[:80]})") from error

@@ -1,8 +1,8 @@
 """Graphs as the heterophilous-graphs collection publishes them (Platonov et al., 2023).
 
 One npz archive each: features, labels, edges and ten splits as masks. Chameleon and Squirrel are the directed
-graphs the paper counts, symmetrised here or, as Chameleon-out and Squirrel-out, coupled by direction; their masks are
-the Geom-GCN splits.
+graphs of the paper, symmetrised here or, as Chameleon-out and Squirrel-out, co-citation graphs; their masks are the
+Geom-GCN splits.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ARCHIVES = {
     "minesweeper": "minesweeper",
     "cornell-true": "cornell",
 }
-_COUPLED = ("chameleon-out", "squirrel-out")  # pages joined by the pages they point to
+_COCITATION = ("chameleon-out", "squirrel-out")  # pages joined by the pages they link to
 MAX_SPLITS = 100
 _MASKS = ("train_masks", "val_masks", "test_masks")
 
@@ -55,5 +55,5 @@ def load_heterophilous(name: str, protocol: str, files: Mapping[str, RawFile]) -
     with raw.guard():
         y = y.astype(np.int64)
         splits = tuple(split_from_masks(a, b, c, y) for a, b, c in zip(*masks, strict=True))
-        graph = (cocitation_graph if name in _COUPLED else Graph.from_edges)(edges.T, len(y))
+        graph = (cocitation_graph if name in _COCITATION else Graph.from_edges)(edges.T, len(y))
         return Dataset(name, graph, x, y, splits, count_classes(raw, y), protocol=protocol)

@@ -1,7 +1,7 @@
-"""The Planetoid pickles, read without letting them run anything.
+"""The Planetoid pickles, read without running any code in them.
 
-A pickle is a program. These files use 28 instructions and six names; nothing else is admitted, and the six
-names stand for inert classes of this module, so that neither numpy nor scipy sees content nobody has checked.
+A pickle is a program. These files use 28 instructions and six names; nothing else is admitted, and the six names stand
+for inert classes of this module, so that neither numpy nor scipy sees unchecked content.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def unpickle_array(raw: RawFile) -> npt.NDArray[Any]:
 
 
 def unpickle_csr(raw: RawFile) -> sp.csr_array:
-    """A scipy CSR matrix whose index arrays have been checked: compiled code trusts them blindly."""
+    """A scipy CSR matrix with checked index arrays, which compiled code does not check."""
     with raw.guard():
         state = _checked(raw, _load(raw), _Csr).state
         shape = state["_shape"]
@@ -72,7 +72,7 @@ def unpickle_neighbours(raw: RawFile) -> tuple[npt.NDArray[np.int64], int]:
         num_nodes = len(neighbours)
         lists = [_checked(raw, neighbours.get(node), list) for node in range(num_nodes)]
         counts = np.array([len(entry) for entry in lists], dtype=np.int64)
-        # One list may stand at many nodes; written out, each neighbour takes two bytes and more.
+        # One list may be used for many nodes; written out, each neighbour takes at least two bytes.
         if counts.sum() > len(raw.content):
             raise raw.failure("it names more neighbours than it has room for")
         ends = np.array([_checked(raw, node, int) for node in chain.from_iterable(lists)], dtype=np.int64)
@@ -165,7 +165,7 @@ def _load(raw: RawFile) -> object:
 
 
 def _scan(raw: RawFile) -> None:
-    """Refuse instructions no Planetoid file has, and whatever would cost memory, before anything runs."""
+    """Refuses instructions no Planetoid file has, and what would take much memory, before anything runs."""
     calls = 0
     for count, (instruction, argument, _) in enumerate(pickletools.genops(raw.content)):
         if instruction.name not in _INSTRUCTIONS:

@@ -31,7 +31,7 @@ def planetoid_files(name: str, protocol: str) -> tuple[str, ...]:
 
 
 def load_planetoid(name: str, protocol: str, files: Mapping[str, RawFile]) -> Dataset:
-    """Put the parts together and split them by a protocol.
+    """Loads the parts and splits them by a protocol.
 
     Args:
         name: ``"cora"``, ``"citeseer"`` or ``"pubmed"``.

@@ -12,11 +12,10 @@ from asgat.errors import AsgatError
 def stratified_splits(
     y: npt.NDArray[np.int64], num_splits: int = 10, seed: int = 0, train: float = 0.48, val: float = 0.32
 ) -> tuple[Split, ...]:
-    """Seeded random splits with every class shared out in the same proportions.
+    """Seeded random splits with the same proportions of every class.
 
-    The defaults are the proportions the Geom-GCN split files really hold. Every class has at least one
-    training node; nodes without a label (-1) are in no part. Split i depends on the seed and on i alone, not
-    on how many splits are drawn.
+    The defaults are the proportions in the Geom-GCN split files. Every class has at least one training node; nodes
+    without a label (-1) are in no part. Split i depends only on the seed and on i.
 
     Args:
         y: labels of shape [N].
@@ -43,13 +42,13 @@ def split_from_masks(
     test: npt.NDArray[np.bool_],
     y: npt.NDArray[np.int64],
 ) -> Split:
-    """The split three masks of shape [N] describe, without the nodes that have no label."""
+    """The split given by three masks of shape [N], without the nodes that have no label."""
     labelled = y >= 0
     return Split(np.flatnonzero(train & labelled), np.flatnonzero(val & labelled), np.flatnonzero(test & labelled))
 
 
 def check_seed(seed: int) -> None:
-    """Refuse what numpy cannot seed a generator with."""
+    """Refuses seeds that numpy does not accept."""
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise AsgatError(f"seed must be a non-negative integer, not {seed!r}.")
 

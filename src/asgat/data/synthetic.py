@@ -1,4 +1,4 @@
-"""A contextual stochastic block model with a homophily dial."""
+"""A contextual stochastic block model with adjustable homophily."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ def contextual_sbm(
     structured: bool = False,
     seed: int = 0,
 ) -> Dataset:
-    r"""A random graph whose edges and whose features each tell a little about the class.
+    r"""A random graph whose edges and features are each weakly informative about the class.
 
     Classes are of equal size. Of the :math:`N \cdot d / 2` edges the share ``homophily`` joins equal classes;
     ends are uniform otherwise. A node of class c has features :math:`s \mu_c + \varepsilon` with
     :math:`\mu_c` a random vector of ±1 and :math:`\varepsilon` standard normal. Ten random splits 48/32/20.
     Cost grows with nodes and edges, never with their square.
 
-    The defaults, a sparse graph with few edges inside a class and weak features, are where a low-pass filter
-    fails: the mean over a node and its three neighbours cancels what the features tell. Heterophily alone is
-    not what hurts it. In a dense graph, or a structured one (class c linked to c ± 1), the mean over the
-    neighbours is itself a sign of the class, and a GCN does well too.
+    With the defaults, a sparse graph with few edges inside a class and weak features, a low-pass filter fails: the mean
+    over a node and its three neighbours cancels the features' signal. Heterophily alone does not hurt it: in a dense
+    graph, or a structured one (class c linked to c ± 1), the mean over the neighbours reveals the class, and a GCN does
+    well too.
 
     Args:
         num_nodes: number of nodes N, at least two per class.
@@ -59,7 +59,7 @@ def contextual_sbm(
         raise AsgatError(f"homophily is a share of edges, from 0 to 1, but is {homophily}.")
     wiring, content, shuffling = np.random.default_rng(seed).spawn(3)
     blocks = _Blocks(num_nodes, num_classes, structured)
-    # Edges are drawn with classes as ranges of numbers; renumbered, a number tells nothing of the class.
+    # Edges are drawn with classes as ranges of numbers; renumbering hides the class.
     number = shuffling.permutation(num_nodes)
     y = np.empty(num_nodes, dtype=np.int64)
     y[number] = blocks.label(np.arange(num_nodes))
@@ -86,7 +86,7 @@ class _Blocks:
         return np.searchsorted(self.bounds, nodes, side="right").astype(np.int64) - 1
 
     def num_pairs(self, inside: bool) -> int:
-        """How many pairs there are to draw from."""
+        """The number of pairs to draw from."""
         size = [int(n) for n in np.diff(self.bounds)]
         if inside:
             return sum(n * (n - 1) // 2 for n in size)
@@ -112,19 +112,19 @@ def _draw_edges(blocks: _Blocks, count: int, homophily: float, rng: np.random.Ge
 
 
 def _distinct(blocks: _Blocks, inside: bool, count: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """So many different pairs: draw, drop self-loops and repetitions, draw what is missing."""
+    """``count`` different pairs: draw, drop self-loops and repetitions, draw what is missing."""
     num_pairs, num_nodes = blocks.num_pairs(inside), int(blocks.bounds[-1])
-    if count > num_pairs // 2:  # beyond half, most of what is drawn is a repetition
+    if count > num_pairs // 2:  # beyond half, most draws are repetitions
         place = "inside classes" if inside else "between classes"
         raise AsgatError(
-            f"{count} edges {place} are too many for the {num_pairs} pairs there are; at most half of them "
-            "may be edges. Lower mean_degree or raise num_nodes."
+            f"{count} edges {place} are too many for {num_pairs} pairs of nodes, of which at most half may be edges. "
+            "Lower mean_degree or raise num_nodes."
         )
     keys = np.empty(0, dtype=np.int64)
     while len(keys) < count:
         low, high = blocks.draw(inside, count - len(keys) + 16, rng)
         keys = np.concatenate([keys, (low * num_nodes + high)[low != high]])
-        # The first of equal pairs stays in its place: cutting a sorted list would favour low node numbers.
+        # The first of equal pairs keeps its place: cutting a sorted list would favour low node numbers.
         keys = keys[np.sort(np.unique(keys, return_index=True)[1])]
     return np.stack(np.divmod(keys[:count], num_nodes))
 

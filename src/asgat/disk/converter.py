@@ -1,4 +1,4 @@
-"""From edge lists and tables of features to a graph on disk, in passes of bounded memory."""
+"""Writes a graph on disk from an edge list, features and labels, in passes of bounded memory."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ import numpy.typing as npt
 
 from asgat.data.dataset import METRICS
 from asgat.data.splits import stratified_splits
-from asgat.disk.disk_graph import PARTS, Header, OnDiskGraph
+from asgat.disk.disk_graph import PARTS, Header, OnDiskGraph, check_name
 from asgat.disk.edge_reader import Chunk
 from asgat.disk.edge_sorter import EdgeSorter
 from asgat.disk.ordering import Order, locality_order
 from asgat.errors import AsgatError
 from asgat.graph.graph import SelfLoops
-from asgat.tables.candidate_table import SparseRows
+from asgat.tables.sparse_rows import SparseRows
 from asgat.tables.truncated_builder import node_records
 
 Array = npt.NDArray[Any]
 Say = Callable[[str], None]
 
-_ENTRIES = 4 << 20  # entries looked at at once
+_ENTRIES = 4 << 20  # entries processed at once
 _ROWS = 1 << 16  # feature rows copied at once
 
 
@@ -47,25 +47,25 @@ def write_graph(
 ) -> OnDiskGraph:
     """Writes a graph on disk, whole or not at all.
 
-    Memory: ``memory`` and about 100 bytes per node; an order beside ``"none"`` needs more, see
-    :func:`~asgat.disk.ordering.locality_order`. Disk: about three times the result while it is made.
+    Memory: ``memory`` and about 100 bytes per node; orders other than ``"none"`` need more, see
+    :func:`~asgat.disk.ordering.locality_order`. Disk: about three times the result while it is written.
 
     Args:
         out: the folder; it must not exist.
-        edges: parts of the edge list, as :func:`~asgat.disk.edge_reader.read_edges` gives them.
+        edges: parts of the edge list, as :func:`~asgat.disk.edge_reader.read_edges` yields them.
         features: numbers [N, F], which may be a memory map: they are copied a part at a time.
         labels: [N], classes from 0, -1 without one.
         splits: [N] or [N, S] with 0 in no part, 1 train, 2 validation, 3 test; None draws random ones, 48/32/20.
-        name: of the graph; the folder's by default.
-        order: how nodes are put in order, so that contiguous blocks have few edges between them.
-        self_loops: what becomes of them.
+        name: of the graph, a plain file name; the folder's by default.
+        order: order of the nodes, so that contiguous blocks have few edges between them.
+        self_loops: keep, add or remove.
         metric: ``"micro_f1"`` or ``"roc_auc"``.
-        num_splits: how many splits are drawn.
-        seed: of the splits drawn.
+        num_splits, seed: of the splits drawn.
         memory: bytes a sort may take.
-        say: called with what is done next.
+        say: called with a description of the next step.
     """
-    out, tell = Path(out), say or (lambda text: None)
+    out, say = Path(out), say or (lambda text: None)
+    name = check_name(name or out.name or "graph")
     features, labels, part = _checked(features, labels, splits, metric, num_splits, seed)
     n = len(labels)
     if out.exists():
@@ -75,18 +75,18 @@ def write_graph(
         folder.mkdir(parents=True)
         scratch = folder / "scratch"
         scratch.mkdir()
-        tell("reading edges")
+        say("reading edges")
         sorter = EdgeSorter(scratch, n, memory)
         for source, target, weight in edges:
             sorter.add(source, target, weight)
-        tell("sorting edges")
+        say("sorting edges")
         indptr, indices, weights = (None if f is None else _open(f) for f in sorter.write(self_loops))
         assert indptr is not None
         assert indices is not None
-        tell(f"putting nodes in order ({order})")
+        say(f"ordering nodes ({order})")
         node = locality_order(indptr, indices, order)
         header = Header(
-            name=name or out.name,
+            name=name,
             num_nodes=n,
             num_entries=len(indices),
             num_features=features.shape[1],
@@ -97,7 +97,7 @@ def write_graph(
             self_loops=self_loops,
             order=order,
         )
-        tell("writing rows")
+        say("writing rows")
         _write(folder, header, indptr, indices, weights, features, labels, part, node)
         del indptr, indices, weights
         shutil.rmtree(scratch)
@@ -113,7 +113,7 @@ def write_graph(
 def _checked(
     features: Array, labels: Array, splits: Array | None, metric: str, num_splits: int, seed: int
 ) -> tuple[Array, Array, Array]:
-    """Features, labels as int32 and splits as uint8 [N, S], or what is wrong with them."""
+    """Features, labels as int32 and splits as uint8 [N, S], checked."""
     if metric not in METRICS:
         raise AsgatError(f"metric must be one of {', '.join(METRICS)}, not {metric!r}.")
     if features.ndim != 2 or features.dtype.kind not in "biuf":
@@ -183,7 +183,7 @@ def _write(
             files["indices"][entries] = col[order]
             if weights is not None:
                 files["weight"][entries] = weight
-        # As Graph.normalised_adjacency has it: relative to a row's largest weight, so that nothing leaves the range.
+        # As in Graph.normalised_adjacency: relative to a row's largest weight, so that nothing overflows.
         largest = np.zeros(last - first)
         np.maximum.at(largest, row, weight)
         relative = np.bincount(row, weight / largest[row], minlength=last - first)
@@ -196,7 +196,7 @@ def _write(
         scale = 1.0 if weights is None else np.sqrt(files["weight"][entries])
         files["shifted"][entries] = -((scale / root[row]) * (scale / root[files["indices"][entries]]))
     if len(node):
-        shifted, columns = (files.get(name, np.empty(0, dtype)) for name, dtype in _EMPTY)
+        shifted, columns = files.get("shifted", np.empty(0)), files.get("indices", np.empty(0, np.int32))
         files["records"][:] = node_records(SparseRows(new_indptr, columns, shifted))
         files["labels"][:] = labels[node]
         files["node"][:] = node
@@ -212,11 +212,8 @@ def _write(
         array.flush()
 
 
-_EMPTY: tuple[tuple[str, Any], ...] = (("shifted", np.float64), ("indices", np.int32))
-
-
 def _row_blocks(indptr: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Ranges of rows with a bounded number of entries, but at least one row, and of rows."""
+    """Ranges of rows with a bounded number of entries and rows, at least one row each."""
     n, first = len(indptr) - 1, 0
     while first < n:
         last = int(np.searchsorted(indptr, indptr[first] + _ENTRIES, side="right")) - 1
@@ -226,6 +223,6 @@ def _row_blocks(indptr: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
 
 
 def _open(path: Path) -> Array:
-    """A map of a file, or an array where there is nothing to map."""
+    """A memory map of a file, or an array if it is empty."""
     array = np.load(path, mmap_mode="r") if path.stat().st_size > 128 else np.load(path)
     return np.asarray(array)

@@ -1,4 +1,4 @@
-"""A graph too large to be read whole: a folder of .npy files, mapped into memory, and a JSON header."""
+"""A graph too large to be read whole: a folder of memory-mapped .npy files and a JSON header."""
 
 from __future__ import annotations
 
@@ -12,18 +12,21 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from asgat.data.dataset import METRICS, Dataset, Split
+from asgat.data.digest import arrays_digest
 from asgat.errors import AsgatError, brief, shown
 from asgat.files.npy import open_npy
+from asgat.files.user_file import read_user_file
 from asgat.graph import Graph
-from asgat.tables.candidate_table import SparseRows
+from asgat.tables.sparse_rows import SparseRows
 from asgat.tables.truncated_builder import RECORD
 
 Array = npt.NDArray[Any]
 
 FORMAT, VERSION = "asgat-graph", 1
 MANY = 10_000  # splits
+MAX_HEADER_BYTES = 2**20
 ENTRIES_AT_ONCE = 1 << 22
-PARTS = ("none", "train", "val", "test")  # what a split says of a node, by number
+PARTS = ("none", "train", "val", "test")  # of a split, by number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,30 +66,28 @@ class Header:
 
 
 class OnDiskGraph:
-    r"""A graph with features, labels and splits in a folder, of which only what is used is read.
+    r"""A graph with features, labels and splits in a folder, of which only the parts in use are read.
 
     The folder holds ``header.json`` (:class:`Header`) and
 
     - ``indptr``, ``indices``: the symmetric adjacency in CSR form, columns ascending, int64 [N + 1] and int32 [E];
     - ``weight``: the weights of the entries, float64 [E], unless all are 1;
-    - ``shifted``: the entries of :math:`X = L - I = -D^{-1/2} A D^{-1/2}` beside ``indices``, float64 [E];
-    - ``records``: per node what the truncated builder reads of it, its row and sums over its neighbours;
+    - ``shifted``: the entries of :math:`X = L - I = -D^{-1/2} A D^{-1/2}` for each of ``indices``, float64 [E];
+    - ``records``: per node its row and sums over its neighbours, for the truncated builder;
     - ``features``: float32 [N, F]; ``labels``: int32 [N], -1 without one;
     - ``split-0`` and so on: uint8 [N], 0 in no part, 1 train, 2 validation, 3 test;
-    - ``node``: int64 [N], the number each node had before it was put in order,
+    - ``node``: int64 [N], the number each node had before reordering,
 
-    all as ``.npy``. ``asgat convert`` writes it (:mod:`asgat.disk.converter`).
-
-    Args:
-        path: the folder.
-
-    Raises:
-        AsgatError: it is no such folder, or a file of it is missing, damaged or of another size.
+    all as ``.npy``. ``asgat convert`` writes it (:mod:`asgat.disk.converter`). Missing or damaged files and files of
+    another size are refused.
     """
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
-        self.header = _read_header(self.path)
+        self.header = header = _read_header(self.path)
+        self.name, self.metric, self.protocol = header.name, header.metric, header.protocol
+        self.num_nodes, self.num_entries, self.num_features = header.num_nodes, header.num_entries, header.num_features
+        self.num_classes, self.num_splits = header.num_classes, header.num_splits
         for name, (dtype, shape) in self.header.files().items():
             array = self._map(name)
             if array.dtype != np.dtype(dtype) or array.shape != shape:
@@ -95,45 +96,13 @@ class OnDiskGraph:
                     f"{array.dtype.name} {list(array.shape)}; convert the graph again."
                 )
 
-    @property
-    def name(self) -> str:
-        return self.header.name
-
-    @property
-    def num_nodes(self) -> int:
-        return self.header.num_nodes
-
-    @property
-    def num_entries(self) -> int:
-        return self.header.num_entries
-
-    @property
-    def num_features(self) -> int:
-        return self.header.num_features
-
-    @property
-    def num_classes(self) -> int:
-        return self.header.num_classes
-
-    @property
-    def num_splits(self) -> int:
-        return self.header.num_splits
-
-    @property
-    def metric(self) -> str:
-        return self.header.metric
-
-    @property
-    def protocol(self) -> str:
-        return self.header.protocol
-
     def matrix(self) -> SparseRows:
-        """X for the builders of tables, looked through once; O(E) time and a byte per entry."""
+        """X for the builders of tables, checked once; O(E) time and a byte per entry."""
         self._check_rows()
         return SparseRows(*(self._map(name) for name in ("indptr", "indices", "shifted", "records")))
 
     def features(self, first: int, last: int) -> npt.NDArray[np.float32]:
-        """Feature rows of the nodes ``first`` to ``last - 1``, read now."""
+        """Feature rows of the nodes ``first`` to ``last - 1``."""
         rows = np.array(self._map("features")[first:last])
         return self._checked("features", rows, np.isfinite(rows).all())
 
@@ -142,7 +111,7 @@ class OnDiskGraph:
         return self._checked("labels", rows, ((rows >= -1) & (rows < self.num_classes)).all())
 
     def split(self, number: int, first: int, last: int) -> Split:
-        """What a split says of the nodes ``first`` to ``last - 1``, numbered from 0."""
+        """A split, restricted to the nodes ``first`` to ``last - 1`` and numbered from 0."""
         part = self._map(f"split-{number}")[first:last]
         self._checked(f"split-{number}", part, (part < len(PARTS)).all())
         return Split(*(np.flatnonzero(part == PARTS.index(name)) for name in ("train", "val", "test")))
@@ -158,21 +127,28 @@ class OnDiskGraph:
         x, y = self.features(0, n), self.labels(0, n)
         return Dataset(self.name, Graph(adjacency), x, y, splits, self.num_classes, self.metric, self.protocol)
 
+    def digest(self) -> str:
+        """The :func:`~asgat.data.digest.dataset_digest` of :meth:`to_dataset`, without reading the graph whole."""
+        indptr, indices, x, y = (self._map(name) for name in ("indptr", "indices", "features", "labels"))
+        weight = self._map("weight") if self.header.weighted else np.broadcast_to(1.0, self.num_entries)
+        splits = (self.split(i, 0, self.num_nodes) for i in range(self.num_splits))
+        return arrays_digest((indptr, indices, weight), (x, y), splits, self.num_classes, self.metric)
+
     def original_nodes(self) -> npt.NDArray[np.int64]:
         """The number each node had in the files it was converted from."""
         return np.array(self._map("node"))
 
     def _map(self, name: str) -> Array:
-        # Copy on write: what is changed stays in this process, what is read is shared with others.
+        # Copy on write: changes stay in this process, pages that are only read are shared with others.
         return open_npy(self.path / f"{name}.npy", "convert the graph again", "c")
 
     def _checked(self, name: str, part: Array, sound: bool | np.bool_) -> Array:
         if not sound:
-            raise AsgatError(f"{self.path / name}.npy holds numbers that make no sense; convert the graph again.")
+            raise AsgatError(f"{self.path / name}.npy holds invalid numbers; convert the graph again.")
         return part
 
     def _check_rows(self) -> None:
-        """Compiled code trusts these arrays blindly, so they are looked at first, a part at a time."""
+        """Compiled code does not check these arrays, so they are checked first, a part at a time."""
         n, entries = self.num_nodes, self.num_entries
         indptr, indices, shifted, records = (self._map(name) for name in ("indptr", "indices", "shifted", "records"))
         self._checked("indptr", indptr, indptr[0] == 0 and indptr[-1] == entries and (np.diff(indptr) >= 0).all())
@@ -197,24 +173,32 @@ class OnDiskGraph:
 
 
 def open_if_folder(name: str) -> OnDiskGraph | None:
-    """The graph in a folder of that name; None where there is no such folder, and the name is a data set's."""
+    """The graph in a folder of that name; None where there is no such folder and the name is that of a data set."""
     try:
-        there = (Path(name) / "header.json").is_file() or ("/" in name and Path(name).is_dir())
+        is_folder = (Path(name) / "header.json").is_file() or ("/" in name and Path(name).is_dir())
     except (OSError, ValueError):
-        there = False
-    return OnDiskGraph(name) if there else None
+        is_folder = False
+    return OnDiskGraph(name) if is_folder else None
+
+
+def check_name(name: str) -> str:
+    """The name of a graph, which names its run directories too: it must be a plain file name."""
+    if name in ("", ".", "..") or len(name) > 200 or not name.isprintable() or "/" in name or "\\" in name:
+        raise AsgatError(f"The name of a graph must be a plain file name without / or \\, not {shown(name)}.")
+    return name
 
 
 def _read_header(path: Path) -> Header:
     file = path / "header.json"
+    if not path.is_dir() or not file.exists():
+        raise AsgatError(f"{path} is not a graph folder: {file} does not exist.")
+    raw = read_user_file(file, MAX_HEADER_BYTES)
     try:
-        values = json.loads(file.read_bytes())
-    except OSError as error:
-        raise AsgatError(f"{path} holds no graph: {file} cannot be read ({error.strerror}).") from error
+        values = json.loads(raw.content)
     except (ValueError, RecursionError) as error:
         raise AsgatError(f"{file} cannot be read as JSON: {brief(error)}.") from error
     if not isinstance(values, dict) or values.pop("format", None) != FORMAT:
-        raise AsgatError(f"{file} describes no graph of this package; `asgat convert` writes such a folder.")
+        raise AsgatError(f"{file} does not describe a graph of this package; `asgat convert` writes such a folder.")
     if (version := values.pop("version", None)) != VERSION:
         raise AsgatError(
             f"{file} is of version {shown(version)}, and this package reads {VERSION}; convert the graph again."
@@ -227,5 +211,7 @@ def _read_header(path: Path) -> Header:
     sound = all(type(getattr(header, field.name)) is kinds[str(field.type)] for field in fields(header))
     counts = [getattr(header, field.name) for field in fields(header) if field.type == "int"] if sound else []
     if not sound or not all(0 <= n < 2**48 for n in counts) or header.metric not in METRICS or header.num_splits > MANY:
-        raise AsgatError(f"{file} holds sizes or a metric that make no sense; convert the graph again.")
+        raise AsgatError(f"{file} holds invalid sizes or an invalid metric; convert the graph again.")
+    with raw.guard():
+        check_name(header.name)
     return header

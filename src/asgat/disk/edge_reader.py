@@ -1,4 +1,4 @@
-"""Edge lists of any length, a bounded part at a time."""
+"""Edge lists of any length, read a bounded part at a time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from asgat.errors import AsgatError, brief
 from asgat.files.npy import open_npy
 from asgat.files.npz import read_npz
-from asgat.files.user_file import read_user_file
+from asgat.files.user_file import EXPANSION_RATIO, read_user_file
 
 Array = npt.NDArray[Any]
 Chunk = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64] | None]
@@ -26,20 +26,18 @@ _SEPARATORS = bytes.maketrans(b",;\t", b"   ")
 
 
 def read_edges(path: Path | str, chunk_bytes: int = _BYTES) -> Iterator[Chunk]:
-    """Source, target and, where there are some, weights of the edges, part by part.
+    """Yields source, target and, where given, weights of the edges, ``chunk_bytes`` at a time.
 
-    Text (.csv, .tsv, .txt) holds an edge a line, two node numbers from 0 and perhaps a weight, between commas,
-    semicolons, tabs or spaces; lines that begin with # and a first line of names are passed over. A .npy file holds
-    [2, E] or [E, 2]; an .npz file ``edge_index`` and perhaps ``edge_weight``, and is read whole.
-
-    Args:
-        path: the file.
-        chunk_bytes: how much to read at a time.
+    Text (.csv, .tsv, .txt) holds an edge a line, two node numbers from 0 and optionally a weight, between commas,
+    semicolons, tabs or spaces; lines that begin with # and a first line of names are skipped. A .npy file holds
+    [2, E] or [E, 2]; an .npz file ``edge_index`` and optionally ``edge_weight``, and is read whole.
     """
     path = Path(path)
     if path.suffix.lower() not in ENDINGS:
         raise AsgatError(f"An edge list ends in {', '.join(ENDINGS)}, but {path.name} does not.")
     try:
+        if path.exists() and not path.is_file():  # a pipe would block, a device never end
+            raise AsgatError(f"{path} is not a regular file; name another.")
         if path.suffix.lower() in (".npy", ".npz"):
             yield from _from_arrays(path, chunk_bytes)
         else:
@@ -51,7 +49,8 @@ def read_edges(path: Path | str, chunk_bytes: int = _BYTES) -> Iterator[Chunk]:
 def _from_arrays(path: Path, chunk_bytes: int) -> Iterator[Chunk]:
     weight: Array | None = None
     if path.suffix.lower() == ".npz":
-        arrays = read_npz(read_user_file(path, MAX_BYTES), None, MAX_BYTES)
+        raw = read_user_file(path, MAX_BYTES)
+        arrays = read_npz(raw, None, max(raw.expansion_limit, min(EXPANSION_RATIO * len(raw.content), MAX_BYTES)))
         if "edge_index" not in arrays:
             raise AsgatError(f"{path} holds {brief(', '.join(arrays)) or 'nothing'}, but no edge_index [2, E].")
         ends, weight = arrays["edge_index"], arrays.get("edge_weight")
@@ -102,7 +101,7 @@ def _without_names(text: bytes, path: Path) -> tuple[bytes, int]:
         columns = len(words)
         if columns not in (2, 3):
             shown = first.decode("utf-8", "replace").strip()[:60]
-            raise AsgatError(f"{path} should hold two node numbers a line and perhaps a weight, not {shown!r}.")
+            raise AsgatError(f"{path} should hold two node numbers a line and optionally a weight, not {shown!r}.")
         names = not any(_is_number(word) for word in words)
         return (text.replace(first, b"\n", 1) if names else text), columns
     return text, 0
@@ -110,7 +109,7 @@ def _without_names(text: bytes, path: Path) -> tuple[bytes, int]:
 
 def _columns(text: bytes, columns: int, path: Path, line: int) -> Chunk:
     with warnings.catch_warnings():
-        warnings.simplefilter("error", DeprecationWarning)  # an older numpy's way to say that it stopped early
+        warnings.simplefilter("error", DeprecationWarning)  # how an older numpy reports that it stopped early
         try:
             values = np.fromstring(text.translate(_SEPARATORS).decode("latin-1"), sep=" ")
         except (ValueError, DeprecationWarning):

@@ -1,7 +1,8 @@
-"""Edges in any order become a symmetric CSR matrix on disk, in bounded memory."""
+"""Sorts edges into a symmetric CSR matrix on disk, in bounded memory."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asgat.errors import AsgatError
-from asgat.graph.graph import SelfLoops
+from asgat.graph.graph import SelfLoops, check_weights, merge_entries
 
 Array = npt.NDArray[Any]
 
@@ -18,15 +19,15 @@ _BYTES_PER_ENTRY = 64  # of one bucket while it is sorted
 
 
 class EdgeSorter:
-    r"""Collects edges on disk, sorts them bucket by bucket and writes the rows of the graph they make.
+    r"""Collects edges on disk, sorts them bucket by bucket and writes the rows of their graph.
 
     The graph is that of :meth:`asgat.graph.Graph.from_edges`: both directions of every edge, of several entries for a
-    pair the one with the largest weight, and no entry for a weight of zero. Two passes over what was spilled to disk;
-    in memory are 8 bytes per node and one bucket.
+    pair the one with the largest weight, and no entry for a weight of zero. Two passes over the spilled edges;
+    8 bytes per node and one bucket are in memory.
 
     Args:
-        folder: for what is spilled.
-        num_nodes: the number of nodes; None takes the largest number an edge names.
+        folder: for temporary files.
+        num_nodes: the number of nodes; None takes the largest in an edge.
         memory: bytes a bucket may take while it is sorted.
     """
 
@@ -39,7 +40,7 @@ class EdgeSorter:
         self.spill.touch()
 
     def add(self, source: Array, target: Array, weight: Array | None = None) -> None:
-        """Takes some edges."""
+        """Adds edges."""
         if not len(source):
             return
         ends = np.concatenate([source, target])
@@ -49,15 +50,9 @@ class EdgeSorter:
             upper = "" if self.fixed is None else f" to {self.fixed - 1}"
             raise AsgatError(f"An edge names node {outside}, but nodes run from 0{upper}; correct the edge list.")
         if largest >= 2**31 - 1:
-            raise AsgatError(f"An edge names node {largest}; nodes must be below {2**31 - 1}. Number them anew.")
+            raise AsgatError(f"An edge names node {largest}; nodes must be below {2**31 - 1}. Renumber them.")
         if weight is not None:
-            bad = np.flatnonzero(~np.isfinite(weight) | (weight < 0))
-            if bad.size:
-                pair = f"({source[bad[0]]}, {target[bad[0]]})"
-                raise AsgatError(
-                    f"The edge {pair} has weight {weight[bad[0]]}; weights must be finite and not negative. "
-                    "Drop such edges or shift the weights."
-                )
+            check_weights(source, target, weight)
             there = weight > 0
             source, target, weight = source[there], target[there], weight[there]
             ends = np.concatenate([source, target])
@@ -72,7 +67,7 @@ class EdgeSorter:
             edges.tofile(file)
 
     def write(self, self_loops: SelfLoops = "keep") -> tuple[Path, Path, Path | None]:
-        """Writes indptr, indices and, unless all are 1, weights as .npy files into the folder; returns where."""
+        """Writes indptr, indices and, unless all are 1, weights as .npy files into the folder; returns their paths."""
         if self_loops not in ("keep", "add", "remove"):
             raise AsgatError(f"self_loops must be keep, add or remove, not {self_loops!r}.")
         n = len(self.count)
@@ -83,7 +78,9 @@ class EdgeSorter:
         with indices_raw.open("wb") as indices, weight_raw.open("wb") as weights:
             for bucket, file in enumerate(files):
                 first, last = int(bounds[bucket]), int(bounds[bucket + 1])
-                row, col, weight = _sorted_rows(np.fromfile(file, dtype=_EDGE), first, last, self_loops)
+                edges = np.fromfile(file, dtype=_EDGE)
+                ends = edges["source"].astype(np.int64), edges["target"].astype(np.int64)
+                row, col, weight = merge_entries(*ends, edges["weight"], self_loops, range(first, last))
                 file.unlink()
                 degree[first:last] = np.bincount(row - first, minlength=last - first)
                 col.astype(np.int32).tofile(indices)
@@ -100,7 +97,7 @@ class EdgeSorter:
         return indptr_file, indices_file, _as_npy(weight_raw, np.dtype(np.float64), entries)
 
     def _buckets(self) -> Array:
-        """First rows of the buckets, and the end: each holds as many entries as fit, or a single row."""
+        """First rows of the buckets, and the end: each holds as many entries as fit, at least one row."""
         n, room = len(self.count), max(1, self.memory // _BYTES_PER_ENTRY)
         total = np.cumsum(self.count + 1)  # a self-loop may be added
         bounds = [0]
@@ -131,30 +128,12 @@ class EdgeSorter:
         return files
 
 
-def _sorted_rows(edges: Array, first: int, last: int, self_loops: SelfLoops) -> tuple[Array, Array, Array]:
-    """Row, column and weight of one bucket's entries, each pair once, with its largest weight."""
-    row, col, weight = edges["source"].astype(np.int64), edges["target"].astype(np.int64), edges["weight"].copy()
-    if self_loops == "remove":
-        kept = row != col
-        row, col, weight = row[kept], col[kept], weight[kept]
-    elif self_loops == "add":
-        missing = np.setdiff1d(np.arange(first, last), row[row == col])
-        row, col = np.concatenate([row, missing]), np.concatenate([col, missing])
-        weight = np.concatenate([weight, np.ones(len(missing))])
-    order = np.lexsort((-weight, col, row))
-    row, col, weight = row[order], col[order], weight[order]
-    once = np.ones(len(row), dtype=bool)
-    once[1:] = (row[1:] != row[:-1]) | (col[1:] != col[:-1])
-    return row[once], col[once], weight[once]
-
-
 def _as_npy(raw: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Path:
-    """A file of plain numbers with numpy's header in front, copied a part at a time."""
+    """A file of raw numbers with numpy's header added, copied a part at a time."""
     target = raw.with_suffix(".npy")
     with raw.open("rb") as source, target.open("wb") as file:
         header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(file, header)
-        while block := source.read(16 << 20):
-            file.write(block)
+        shutil.copyfileobj(source, file, 16 << 20)
     raw.unlink()
     return target

@@ -7,7 +7,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -84,14 +84,12 @@ class Group:
         dist.all_reduce(tensor)
         return tensor
 
-    def sum_gradients(self, parameters: list[torch.nn.Parameter]) -> None:
-        """Replaces every gradient by its sum over the ranks, in one message."""
-        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-        flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
-        self.sum(flat)
-        parts = torch.split(flat, [gradient.numel() for gradient in gradients])
-        for gradient, part in zip(gradients, parts, strict=True):
-            gradient.copy_(part.view_as(gradient))
+    def sum_gradients(self, gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
+        """Every gradient summed over the ranks, in one message; None where a parameter has none."""
+        given = [gradient for gradient in gradients if gradient is not None]
+        flat = self.sum(torch.cat([gradient.reshape(-1) for gradient in given]))
+        parts = iter(torch.split(flat, [gradient.numel() for gradient in given]))
+        return [None if gradient is None else next(parts).view_as(gradient) for gradient in gradients]
 
     def gather(self, value: Any) -> list[Any]:
         """What every rank holds, by rank; for small things."""

@@ -13,26 +13,27 @@ from torch import Tensor
 
 from asgat.config import ASGATConfig, TrainConfig
 from asgat.data.dataset import Dataset, Split
+from asgat.data.digest import dataset_digest
 from asgat.distributed.exchange import Exchange, block_bounds
 from asgat.distributed.process_group import Group
 from asgat.errors import AsgatError
 from asgat.graph import Graph
 from asgat.kernels.sparse_features import SparseFeatures, features_tensor
-from asgat.nn.memory_plan import choose_form
+from asgat.nn.memory_plan import choose_form, table_candidates
 from asgat.nn.registry import model_spec
-from asgat.tables.candidate_table import CandidateTable, Progress, SparseRows
+from asgat.tables import RowOperator
+from asgat.tables.candidate_table import CandidateTable, Progress
 from asgat.tables.exact_builder import build_exact
-from asgat.tables.table_rows import ShardOperator
+from asgat.tables.sparse_rows import SparseRows
 from asgat.tables.truncated_builder import build_truncated
-from asgat.training.runner import normalise_rows
+from asgat.training.inputs import normalise_rows
 
 # Settings whose meaning does not change when the nodes are divided among ranks; any other must be at its default.
 KNOWN = {
     "lr", "weight_decay", "dropout", "hidden", "layers", "epochs", "patience", "max_restarts", "normalize_features",
     "self_loops", "heads", "out_heads", "k", "elu", "root", "mix", "gain", "jump", "form", "candidates", "cap",
-    "storage", "builder", "order", "sampling_points", "lambda_max", "damping", "filter", "filter_hidden",
-    "filter_activation", "exact_sums", "filter_degree", "heat_scale", "heat_learned", "numerator", "denominator",
-    "steps", "fit_error", "arma_tolerance",
+    "storage", "builder", "order", "filter", "filter_hidden", "filter_activation", "exact_sums", "heat_scale",
+    "fit_error",
 }  # fmt: skip
 
 
@@ -55,6 +56,7 @@ class Source(Protocol):
     def metric(self) -> str: ...
     @property
     def protocol(self) -> str: ...
+    def digest(self) -> str: ...
     def matrix(self) -> SparseRows: ...
     def features(self, first: int, last: int) -> npt.NDArray[np.float32]: ...
     def labels(self, first: int, last: int) -> npt.NDArray[np.int64]: ...
@@ -66,21 +68,23 @@ class InMemory:
 
     Args:
         dataset: the data.
-        config: says what becomes of self-loops and which largest eigenvalue X is scaled by.
+        config: its ``self_loops`` setting is applied to the graph.
     """
 
     def __init__(self, dataset: Dataset, config: TrainConfig) -> None:
         self.dataset = dataset
         self.graph = dataset.graph.with_self_loops(config.self_loops)  # `similar` is refused
-        self.lambda_max = self.graph.lambda_max if getattr(config, "lambda_max", "") == "lanczos" else 2.0
         self.name, self.metric, self.protocol = dataset.name, dataset.metric, dataset.protocol
         self.num_nodes, self.num_entries = dataset.num_nodes, self.graph.num_entries
         self.num_features, self.num_classes = dataset.num_features, dataset.num_classes
         self.num_splits = len(dataset.splits)
 
+    def digest(self) -> str:
+        return dataset_digest(self.dataset)
+
     def matrix(self) -> SparseRows:
         n = self.num_nodes
-        return SparseRows.of(self.graph.laplacian * (2.0 / self.lambda_max) - sp.eye_array(n, format="csr"))
+        return SparseRows.of(self.graph.laplacian - sp.eye_array(n, format="csr"))
 
     def features(self, first: int, last: int) -> npt.NDArray[np.float32]:
         return self.dataset.x[first:last]
@@ -103,10 +107,10 @@ def check_distributed(model: str, config: TrainConfig, source: Source) -> str:
     for key, value in vars(config).items():
         if key not in KNOWN and value != getattr(spec.config(), key):
             raise AsgatError(f"{key} = {value} cannot be trained in parts; leave it out with --distributed.")
-    if not isinstance(source, InMemory) and (config.lambda_max, config.self_loops) != ("bound", "keep"):
+    if not isinstance(source, InMemory) and config.self_loops != "keep":
         raise AsgatError(
-            "A graph on disk has lambda_max=bound and the self-loops it was converted with; set lambda_max=bound and "
-            "self_loops=keep, and convert it with --self-loops."
+            "A graph on disk has the self-loops it was converted with; set self_loops=keep, and convert it with "
+            "--self-loops."
         )
     form = choose_form(cast(Graph, source), config)  # counts nodes and entries, and asks for nothing else
     if "table" not in form:
@@ -130,7 +134,7 @@ class Shard:
     last: int
     x: Tensor | SparseFeatures
     y: Tensor
-    operator: ShardOperator
+    operator: RowOperator
     exchange: Exchange
 
     def figures(self) -> dict[str, Any]:
@@ -169,15 +173,12 @@ def build_shard(
     number[first:last] = torch.arange(last - first, dtype=torch.int32)
     number[touched] = torch.arange(last - first, last - first + len(needed), dtype=torch.int32)
     exchange = Exchange(group, bounds, needed, everything)
-    operator = ShardOperator(
+    operator = RowOperator(
         table,
-        max(config.candidates, config.k or 1),
-        config.sampling_points,
-        source.lambda_max if isinstance(source, InMemory) else 2.0,
-        config.damping,
-        dtype,
-        group.device,
-        config.exact_sums,
+        table_candidates(source.num_nodes, config),
+        dtype=dtype,
+        device=group.device,
+        exact_sums=config.exact_sums,
     ).renumbered(number.to(group.device), last - first, exchange, exchange.shared)
     x = source.features(first, last)
     y = torch.from_numpy(source.labels(first, last)).to(group.device)
@@ -204,7 +205,7 @@ def _build_table(
     progress: Progress | None,
 ) -> CandidateTable:
     matrix = source.matrix()
-    candidates, storage = max(config.candidates, config.k or 1), getattr(torch, config.storage)
+    candidates, storage = table_candidates(source.num_nodes, config), getattr(torch, config.storage)
     if form == "exact table":
         return build_exact(matrix, config.order, candidates, config.cap, rows, storage, device, progress)
     return build_truncated(matrix, config.order, candidates, rows=rows, dtype=storage, progress=progress)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,19 +17,6 @@ from asgat.graph import Graph
 
 NAMES = ("edges", "weight", "x", "y", "train", "val", "test", "num_classes", "ids", "id_ends")
 MAX_BYTES = 4 * 2**30
-
-
-@dataclass(frozen=True, eq=False)
-class StoredGraph:
-    """What such a file holds.
-
-    Args:
-        dataset: graph, features, labels (-1 where there is none) and its one split.
-        ids: what the user calls each node.
-    """
-
-    dataset: Dataset
-    ids: list[str]
 
 
 def encode_graph(dataset: Dataset, ids: Sequence[str]) -> bytes:
@@ -58,8 +44,8 @@ def encode_graph(dataset: Dataset, ids: Sequence[str]) -> bytes:
     return stream.getvalue()
 
 
-def decode_graph(path: Path | str, name: str) -> StoredGraph:
-    """Reads such a file; the data set gets the name."""
+def decode_graph(path: Path | str, name: str) -> tuple[Dataset, list[str]]:
+    """Reads such a file: a data set of that name with one split, and the ids of its nodes."""
     raw = read_user_file(path, MAX_BYTES)
     with raw.guard():
         held = read_npz(raw, NAMES, MAX_BYTES)
@@ -75,4 +61,4 @@ def decode_graph(path: Path | str, name: str) -> StoredGraph:
             content[start:end].decode("utf-8", "surrogatepass")
             for start, end in zip([0, *ends[:-1]], ends, strict=True)
         ]
-        return StoredGraph(dataset, ids)
+        return dataset, ids

@@ -1,4 +1,4 @@
-"""What a graph looks like before anything is trained on it, and what that suggests."""
+"""Figures of a graph before training, and the settings they suggest."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from asgat.nn.memory_plan import choose_form
 from asgat.tabular.user_graph import UserGraph
 
 BINS = 10
-HOMOPHILIC = 0.6  # β from which neighbours are mostly of one's own kind
+HOMOPHILIC = 0.6  # β from which most neighbours are of a node's own class
 DENSE = 15.0  # mean degree
 LARGE = 200_000  # stored entries
 
@@ -68,50 +68,50 @@ class Health:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Health:
-        """From what :meth:`to_dict` gave."""
+        """The inverse of :meth:`to_dict`."""
         try:
             return cls(**{**values, "advice": [Advice(**advice) for advice in values["advice"]]})
         except (KeyError, TypeError) as error:
-            raise AsgatError(f"The figures of the graph cannot be read: {error}; fit anew.") from error
+            raise AsgatError(f"The figures of the graph cannot be read: {error}; fit again.") from error
 
 
-def examine(own: UserGraph, dataset: Dataset, class_names: Sequence[str], changes: Sequence[str]) -> Health:
+def examine(user_graph: UserGraph, dataset: Dataset, class_names: Sequence[str], changes: Sequence[str]) -> Health:
     """Measures a graph; O(N + E).
 
     Args:
-        own: the graph as it was given.
+        user_graph: the graph as it was given.
         dataset: the same, encoded.
-        class_names: what each class is called.
+        class_names: name of each class.
         changes: what was noticed and changed so far, in sentences.
     """
     graph, y = dataset.graph, dataset.y
-    low, high = own.edges.min(axis=0), own.edges.max(axis=0)
-    zero = 0 if own.weight is None else int((own.weight == 0).sum())
+    low, high = user_graph.edges.min(axis=0), user_graph.edges.max(axis=0)
+    zero = 0 if user_graph.weight is None else int((user_graph.weight == 0).sum())
     loops = int((low == high).sum())
     distinct = len(np.unique(low * graph.num_nodes + high))
-    repeated = own.edges.shape[1] - distinct
+    repeated = user_graph.edges.shape[1] - distinct
     row, col = graph.edge_index()
     labelled = (row != col) & (y[row] >= 0) & (y[col] >= 0)
     judged = np.bincount(row[labelled], minlength=graph.num_nodes) > 0
     share = node_homophily(graph, y)[judged]
     sizes = np.bincount(graph.components)
     between = int((row != col).sum())
-    told = list(changes)
+    changes = list(changes)
     if repeated:
-        told.append(f"{_count(repeated, 'row')} of the edges repeat another, in either direction: merged.")
+        changes.append(f"{_count(repeated, 'row')} of the edges repeat another, in either direction: merged.")
     if zero:
-        told.append(f"{_count(zero, 'edge')} of weight 0: dropped.")
+        changes.append(f"{_count(zero, 'edge')} of weight 0: dropped.")
     if loops:
-        told.append(f"{_count(loops, 'self-loop')}: kept; `--set self_loops=remove` drops them.")
+        changes.append(f"{_count(loops, 'self-loop')}: kept; `--set self_loops=remove` drops them.")
     isolated = int(graph.isolated.sum())
     if isolated:
-        alone = f"{_count(isolated, 'node')} without an edge"
-        told.append(f"{alone}: predicted from their own features; `--set similar=3` joins nodes that are alike.")
+        advice = "`--set similar=3` adds edges between similar nodes"
+        changes.append(f"{_count(isolated, 'node')} without an edge: predicted from their own features; {advice}.")
     figures: dict[str, Any] = {
         "name": dataset.name,
         "nodes": graph.num_nodes,
         "edges": between // 2 + (graph.num_entries - between),
-        "given_edges": int(own.edges.shape[1]),
+        "given_edges": int(user_graph.edges.shape[1]),
         "duplicates": repeated,
         "self_loops": loops,
         "zero_weights": zero,
@@ -126,17 +126,17 @@ def examine(own: UserGraph, dataset: Dataset, class_names: Sequence[str], change
         "beta_histogram": np.histogram(share, bins=BINS, range=(0.0, 1.0))[0].tolist(),
         "edge_homophily": edge_homophily(graph, y),
         "adjusted_homophily": adjusted_homophily(graph, y),
-        "columns": len(own.features),
+        "columns": len(user_graph.features),
         "features": dataset.num_features,
         "parts": {part: len(nodes) for part, nodes in dataset.splits[0].parts().items()},
-        "changes": told,
+        "changes": changes,
     }
     mean_share = float(share.mean()) if len(share) else None
     return Health(**figures, advice=advise(dataset, mean_share, figures["mean_degree"], int(sizes.max())))
 
 
 def advise(dataset: Dataset, beta: float | None, mean_degree: float, largest: int) -> list[Advice]:
-    """Settings from figures: rules of thumb read off the recipes, whose settings were chosen on validation.
+    """Settings from figures: rules of thumb from the recipes, whose settings were chosen on validation nodes.
 
     Args:
         dataset: the data.
@@ -148,25 +148,25 @@ def advise(dataset: Dataset, beta: float | None, mean_degree: float, largest: in
     if beta is None:
         k, why = 9, "no labelled node has a labelled neighbour, so β is not known"
     elif beta >= HOMOPHILIC:
-        k, why = 12, f"β is {beta:.2f}: neighbours are alike, and more of them tell more"
+        k, why = 12, f"β is {beta:.2f}: neighbours are alike, and more of them are more informative"
     elif mean_degree >= DENSE:
-        k, why = 6, f"β is {beta:.2f} and a node has {mean_degree:.0f} neighbours: few of them tell something"
+        k, why = 6, f"β is {beta:.2f} and a node has {mean_degree:.0f} neighbours: few of them are informative"
     else:
-        k, why = 9, f"β is {beta:.2f}: neighbours differ, so attention is kept to the best"
+        k, why = 9, f"β is {beta:.2f}: neighbours differ, so attention is limited to the best"
     if largest <= k:
         k, why = max(1, largest - 1), f"the largest component has {largest} nodes"
     advice = [Advice("k", k, why)]
     if entries > LARGE:
-        advice.append(Advice("order", 8, f"{entries:,} entries: low orders decide, and each order costs as much"))
+        advice.append(Advice("order", 8, f"{entries:,} entries: low orders matter most, and each order costs the same"))
     elif beta is not None and beta < HOMOPHILIC:
-        advice.append(Advice("order", 12, "where neighbours differ, the like ones are further away"))
+        advice.append(Advice("order", 12, "where neighbours differ, similar nodes are further away"))
     else:
-        advice.append(Advice("order", 10, "where neighbours are alike, smooth responses do"))
+        advice.append(Advice("order", 10, "where neighbours are alike, smooth responses suffice"))
     form = choose_form(dataset.graph, ASGATConfig(k=k, order=advice[-1].value))
     reasons = {
-        "dense": "so small a graph is quicker with all pairs scored",
-        "exact table": "each node keeps its likeliest candidates, with a certificate of what that can miss",
-        "truncated table": "on so large a graph the table is built from bounded neighbourhoods",
+        "dense": "a graph this small is faster with all pairs scored",
+        "exact table": "each node keeps its most likely candidates, with a certificate of the error",
+        "truncated table": "on a graph this large the table is built from bounded neighbourhoods",
     }
     advice.append(Advice("form", form, reasons[form]))
     return advice

@@ -1,4 +1,4 @@
-"""What a fitted model predicts of a graph, as a table."""
+"""The predictions of a fitted model, as a table."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from asgat.estimator.classifier import ASGATClassifier
 from asgat.files.atomic import write_atomic
 from asgat.tabular.assembly import read_graph
 from asgat.tabular.column import Column
+from asgat.tabular.table import import_pyarrow
 
 ENDINGS = (".csv", ".tsv", ".parquet")
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,10 +28,11 @@ class Predictions:
     """A row per node.
 
     Args:
-        ids: what the nodes are called, under the heading ``id_name``.
-        classes: the classes by name.
+        id_name: heading of the ids.
+        ids: of the nodes.
+        classes: names of the classes.
         probability: of every class, [nodes, classes].
-        label: the labels the nodes have; "" where there is none.
+        label: the given labels; "" where there is none.
         notes: what was noticed, in sentences.
     """
 
@@ -46,24 +49,23 @@ class Predictions:
 
     def columns(self) -> dict[str, list[Any]]:
         """The table: id, prediction, whether the node had a label, the label, and a probability per class."""
-        # An id or a class could be called like another column; a word in front keeps them apart.
-        names = {"prediction", "labelled", "label"}
-        id_name = self.id_name if self.id_name not in names else f"id_{self.id_name}"
         table: dict[str, list[Any]] = {
-            id_name: list(self.ids),
             "prediction": [self.classes[number] for number in self.predicted.tolist()],
             "labelled": [text != "" for text in self.label],
             "label": list(self.label),
         }
         for number, name in enumerate(self.classes):
             table[f"p({name})"] = self.probability[:, number].tolist()
-        return table
+        id_name = self.id_name
+        while id_name in table:  # the user's column may be called like one of these
+            id_name = f"id_{id_name}"
+        return {id_name: list(self.ids), **table}
 
 
 def predictions_of(
     classifier: ASGATClassifier, edges: Path | None = None, nodes: Path | None = None, ignore: Sequence[str] = ()
 ) -> Predictions:
-    """Reads a graph with the columns the model was fitted on and predicts it; without one, the fitted graph."""
+    """Predicts a graph in files with the columns the model was fitted on; without files, the fitted graph."""
     roles = classifier.encoding_.columns
     names = Column.of_objects("class", classifier.classes_.tolist()).texts()
     id_name = roles.get("id") or "id"
@@ -73,50 +75,62 @@ def predictions_of(
         y = classifier.dataset_.y
         label = [names[number] if number >= 0 else "" for number in y.tolist()]
         return Predictions(id_name, classifier.ids_, names, classifier.predict_proba(), label)
-    own = read_graph(
+    graph = read_graph(
         edges,
         nodes,
         **{role: roles.get(role) for role in ("label", "id", "source", "target", "weight", "split")},
         ignore=ignore,
         optional=("label", "split"),
     )
-    probability = classifier.predict_proba(own)
-    label = own.label.texts() if own.label is not None else [""] * own.num_nodes
-    return Predictions(id_name, own.ids, names, probability, label, [*own.notes, *classifier.notes_])
+    probability = classifier.predict_proba(graph)
+    label = graph.label.texts() if graph.label is not None else [""] * graph.num_nodes
+    return Predictions(id_name, graph.ids, names, probability, label, [*graph.notes, *classifier.notes_])
 
 
 def check_ending(path: Path) -> None:
-    """Refuses a file that would be of no known kind."""
+    """Refuses an ending of no known kind."""
     if path.suffix.lower() not in ENDINGS:
-        raise AsgatError(f"{path} must end in .csv, .tsv or .parquet, which tells how it is written.")
+        raise AsgatError(f"{path} must end in .csv, .tsv or .parquet, which decides the format.")
     if path.suffix.lower() == ".parquet":
-        _pyarrow()
+        import_pyarrow()
 
 
-def write_predictions(predictions: Predictions, path: Path) -> None:
-    """Writes the table as the file's ending says."""
+def write_predictions(predictions: Predictions, path: Path, safe_csv: bool = False) -> None:
+    """Writes the table in the format of the file's ending.
+
+    Args:
+        predictions: the table.
+        path: a .csv, .tsv or .parquet file.
+        safe_csv: put an apostrophe before texts that a spreadsheet would run as a formula, those that begin with
+            ``=``, ``+``, ``-``, ``@``, a tab or a line break. Parquet files never need it.
+    """
     check_ending(path)
     columns = predictions.columns()
     if path.suffix.lower() == ".parquet":
-        pyarrow = _pyarrow()
+        pyarrow = import_pyarrow()
         stream = io.BytesIO()
         pyarrow.parquet.write_table(pyarrow.table(columns), stream)
         write_atomic(path, stream.getvalue())
         return
+
+    def cell(value: Any) -> Any:
+        if isinstance(value, bool):
+            return str(value).lower()
+        return f"'{value}" if safe_csv and isinstance(value, str) and value.startswith(FORMULA) else value
+
     text = io.StringIO(newline="")
     writer = csv.writer(text, delimiter="\t" if path.suffix.lower() == ".tsv" else ",", lineterminator="\n")
-    writer.writerow(columns)
-    for row in zip(*columns.values(), strict=True):
-        writer.writerow([str(cell).lower() if isinstance(cell, bool) else cell for cell in row])
+    for row in (columns, *zip(*columns.values(), strict=True)):
+        writer.writerow(map(cell, row))
     write_atomic(path, text.getvalue().encode("utf-8", "surrogatepass"))
 
 
 def summary_of(predictions: Predictions) -> dict[str, Any]:
-    """How many nodes are predicted to be of each class, and how many labelled ones as labelled."""
+    """Nodes predicted per class, and the share of labelled nodes that are predicted as labelled."""
     predicted = predictions.predicted
     labelled = np.array([text != "" for text in predictions.label])
-    right = [predictions.classes[number] == text
-             for number, text in zip(predicted.tolist(), predictions.label, strict=True) if text]  # fmt: skip
+    pairs = zip(predicted.tolist(), predictions.label, strict=True)
+    right = [predictions.classes[number] == text for number, text in pairs if text]
     return {
         "nodes": len(predicted),
         "labelled": int(labelled.sum()),
@@ -130,12 +144,3 @@ def summary_of(predictions: Predictions) -> dict[str, Any]:
             for number, name in enumerate(predictions.classes)
         ],
     }
-
-
-def _pyarrow() -> Any:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise AsgatError("Parquet needs pyarrow; install it with `pip install 'asgat[tables]'`.") from None
-    return pyarrow

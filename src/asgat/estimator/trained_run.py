@@ -1,4 +1,4 @@
-"""A run directory and the graph it was trained on, read back as one: what predict, explain and report start from."""
+"""A run directory with the graph it was trained on, the starting point of predict, explain and report."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from asgat.errors import AsgatError
 from asgat.estimator.graph_file import decode_graph
 from asgat.files.user_file import read_user_file
 from asgat.graph import Graph
+from asgat.training.inputs import graph_for, make_inputs
 from asgat.training.run_directory import load_model, read_metadata
-from asgat.training.runner import make_inputs
 
 GRAPH_FILE, ENCODER_FILE, HEALTH_FILE = "graph.npz", "encoder.json", "health.json"
 
@@ -35,12 +35,12 @@ class TrainedRun:
         model: the trained model, ready to evaluate.
         name: its name in the registry.
         config: its settings.
-        dataset: graph, features as the model takes them, labels (-1 where there is none), and as its only split the
-            one the kept model was trained with.
-        ids: what each node is called: the user's ids for a graph of their own, node numbers otherwise.
-        class_names: what each class is called.
-        feature_names: what each column of the features is called.
-        own: whether the graph is the user's and lies in the run directory, not a data set known by name.
+        dataset: graph, features as the model takes them, labels (-1 without one), and one split: that of the saved
+            model.
+        ids: the user's ids of the nodes, or node numbers for a data set known by name.
+        class_names: name of each class.
+        feature_names: name of each column of the features.
+        is_user_graph: whether the graph is the user's and lies in the run directory.
     """
 
     path: Path
@@ -51,7 +51,7 @@ class TrainedRun:
     ids: list[str] | list[int]
     class_names: list[str]
     feature_names: list[str]
-    own: bool
+    is_user_graph: bool
 
     @property
     def graph(self) -> Graph:
@@ -59,18 +59,18 @@ class TrainedRun:
 
     @property
     def members(self) -> int:
-        """How many networks answer together."""
+        """Number of networks whose outputs are averaged."""
         return getattr(self.config, "members", 1)
 
     @property
     def similar(self) -> int:
-        """How many nodes with features like its own each node was joined to."""
+        """Number of k-nearest-neighbour edges that were added per node."""
         return getattr(self.config, "similar", 0)
 
     @cached_property
     def attended_graph(self) -> Graph:
-        """The graph as the model takes it, see :meth:`~asgat.data.dataset.Dataset.graph_for`; made once."""
-        return self.dataset.graph_for(self.config)
+        """The graph as the model takes it, see :func:`~asgat.training.inputs.graph_for`."""
+        return graph_for(self.dataset, self.config)
 
     @property
     def x(self) -> npt.NDArray[np.float32]:
@@ -80,31 +80,23 @@ class TrainedRun:
     def y(self) -> npt.NDArray[np.int64]:
         return self.dataset.y
 
-    @property
-    def train_mask(self) -> npt.NDArray[np.bool_]:
-        return self._mask("train")
-
-    @property
-    def val_mask(self) -> npt.NDArray[np.bool_]:
-        return self._mask("val")
-
-    @property
-    def test_mask(self) -> npt.NDArray[np.bool_]:
-        return self._mask("test")
+    train_mask = property(lambda self: self._mask("train"), doc="Training nodes as a mask [N].")
+    val_mask = property(lambda self: self._mask("val"), doc="Validation nodes as a mask [N].")
+    test_mask = property(lambda self: self._mask("test"), doc="Test nodes as a mask [N].")
 
     @cached_property
     def inputs(self) -> tuple[Any, ...]:
-        """What the model's ``forward`` takes, on the CPU; made once, then kept."""
+        """What the model's ``forward`` takes, on the CPU."""
         return make_inputs(self.dataset, self.name, self.config, torch.device("cpu"))
 
     @torch.no_grad()
     def logits(self) -> Tensor:
-        """The model's answer for every node, [N, classes]."""
+        """The model's output for every node, [N, classes]."""
         answer: Tensor = self.model.eval()(*self.inputs)
         return answer
 
     def number_of(self, node: str | int) -> int:
-        """The row of a node the user names by its id."""
+        """The row of the node with an id."""
         known = {str(name): number for number, name in enumerate(self.ids)}
         if str(node) not in known:
             raise AsgatError(f"There is no node {str(node)!r} in {self.dataset.name}; its first is {self.ids[0]!r}.")
@@ -125,15 +117,15 @@ def load_run(path: Path | str, data_dir: Path | str | None = None) -> TrainedRun
     """
     path = Path(path)
     if not (path / "model.safetensors").is_file():
-        raise AsgatError(f"{path} is no run directory with a model; `asgat fit` and `asgat train` write them.")
+        raise AsgatError(f"{path} is not a run directory with a model; `asgat fit` and `asgat train` write them.")
     model, name, config = load_model(path)
     metadata = read_metadata(path)
     if metadata.get("protocol") == "own":
-        stored = decode_graph(path / GRAPH_FILE, str(metadata.get("dataset", path.name)))
+        dataset, ids = decode_graph(path / GRAPH_FILE, str(metadata.get("dataset", path.name)))
         encoder = read_encoder(path)
         classes, features = encoder["classes"], encoder["feature_names"]
-        _check_sizes(path, metadata, stored.dataset, classes, features)
-        return TrainedRun(path, model, name, config, stored.dataset, stored.ids, classes, features, True)
+        _check_sizes(path, metadata, dataset, classes, features)
+        return TrainedRun(path, model, name, config, dataset, ids, classes, features, True)
     try:
         dataset = load_dataset(str(metadata["dataset"]), str(metadata["protocol"]), data_dir)
         run = int(metadata["run"])
@@ -141,7 +133,7 @@ def load_run(path: Path | str, data_dir: Path | str | None = None) -> TrainedRun
     except (KeyError, IndexError, TypeError, ValueError) as error:
         if isinstance(error, AsgatError):
             raise
-        raise AsgatError(f"{path} does not tell which data set its model was trained on: {error!r}.") from error
+        raise AsgatError(f"{path} does not say which data set its model was trained on: {error!r}.") from error
     one = replace(dataset, splits=(split,))
     classes = [f"class {i}" for i in range(dataset.num_classes)]
     features = [f"feature {i}" for i in range(dataset.num_features)]
@@ -155,7 +147,7 @@ def read_encoder(path: Path) -> dict[str, Any]:
     for key in ("classes", "feature_names"):
         names = held.get(key)
         if not isinstance(names, list) or not all(isinstance(item, str) for item in names):
-            raise AsgatError(f"{path / ENCODER_FILE} cannot be used: {key} is no list of names in it.")
+            raise AsgatError(f"{path / ENCODER_FILE} cannot be used: {key} is not a list of names.")
     return held
 
 
@@ -165,20 +157,20 @@ def read_object(path: Path) -> dict[str, Any]:
     try:
         held = json.loads(raw.content)
     except (ValueError, RecursionError) as error:
-        raise raw.failure(f"it is no JSON ({error})") from error
+        raise raw.failure(f"it is not JSON ({error})") from error
     if not isinstance(held, dict):
-        raise raw.failure("it holds no object")
+        raise raw.failure("it does not hold an object")
     return held
 
 
 def _check_sizes(
     path: Path, metadata: dict[str, Any], dataset: Dataset, classes: list[str], features: list[str]
 ) -> None:
-    told = metadata["in_channels"], metadata["out_channels"]
+    model = metadata["in_channels"], metadata["out_channels"]
     held = dataset.num_features, dataset.num_classes
     named = len(features), len(classes)
-    if not told == held == named:
+    if not model == held == named:
         raise AsgatError(
-            f"The files of {path} do not belong together: the model has {told[0]} features and {told[1]} classes, the "
-            f"graph {held[0]} and {held[1]}, the names {named[0]} and {named[1]}; fit anew."
+            f"The files of {path} do not match: the model has {model[0]} features and {model[1]} classes, the graph "
+            f"{held[0]} and {held[1]}, the names {named[0]} and {named[1]}; fit again."
         )

@@ -1,1 +1,1 @@
-"""The paper's tables and figures, one file each. The only room that knows the paper."""
+"""The paper's tables and figures, one file each. Only this package knows the paper."""

@@ -1,4 +1,4 @@
-"""How near each form comes to a response, and how near the two ways of ARMA come to each other."""
+"""How well each form approximates a response, and how well the two ways to apply ARMA agree."""
 
 from __future__ import annotations
 
@@ -7,33 +7,38 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, cast
 
+import numpy as np
 import torch
-from rich.box import SIMPLE_HEAD
+from numpy.polynomial import chebyshev as cheb
 from rich.table import Table
 from torch import Tensor
 
 from asgat.config import ASGATConfig
 from asgat.data import load_dataset
-from asgat.experiments.experiment import Experiment, Result
-from asgat.experiments.plotting import COLOURS, new, plain, title
+from asgat.experiments.experiment import Experiment, Result, Row
+from asgat.experiments.plotting import COLOURS, dataset_title
 from asgat.experiments.reproduction import Reproduction
-from asgat.experiments.trained_models import Trained, try_train
+from asgat.experiments.result_table import result_table
+from asgat.experiments.trained_model import TrainedModel, try_load_or_train
 from asgat.filters import HeatFilter, SpectralFilter
 from asgat.graph import Graph
 from asgat.nn import ASGAT
-from asgat.spectral import ArmaOperator, ArmaTableOperator, ChebyshevOperator
+from asgat.report.drawing import new_figure, style_axis
+from asgat.spectral import ArmaOperator, ChebyshevOperator
+from asgat.tables import ArmaTableOperator
+from asgat.training.inputs import graph_for
 
 DATASETS = ["cora", "chameleon"]
 QUICK = ["cora"]
-ORDERS = [5, 10, 15, 20, 30, 45, 60]  # of a polynomial; of ARMA numerator and denominator together, 3 to 2
+ORDERS = [5, 10, 15, 20, 30, 45, 60]  # of a polynomial; for ARMA numerator plus denominator, in the ratio 3 to 2
 EXPANSIONS = [20, 30, 45, 60, 90, 120, 150, 180]
 QUICK_EXPANSIONS = [20, 60, 120]
 AGREEMENT = 1e-4
-DEMANDING = 1e-4  # a fit_error that no filter with kinks meets without a denominator
+DEMANDING = 1e-4  # a fit_error that a filter with kinks cannot reach without a denominator
 SAMPLE = 64
 DOUBLE = torch.float64
 FINE = torch.linspace(0.0, 2.0, 20001, dtype=DOUBLE)
-PATH = Graph.from_edges([[0], [1]], 2)  # responses know no graph; the operators ask for one
+PATH = Graph.from_edges([[0], [1]], 2)  # operators need a graph, but the responses do not depend on it
 CLAIM = "ARMA is more accurate than Chebyshev polynomials"
 
 
@@ -65,53 +70,49 @@ FORMS = ["Chebyshev", "Chebyshev, damped", "ARMA"]
 
 
 def approximation(form: str, order: int, filter: SpectralFilter) -> Tensor:
-    """The response a form gives instead of the filter's, at fine frequencies."""
+    """The approximation of a filter's response at fine frequencies."""
     if form == "ARMA":
         numerator = round(0.6 * order)
-        # Denominators wherever they help, so that the form and not its economy is seen.
+        # With such a fit_error denominators are used wherever they help.
         operator = ArmaOperator(PATH, numerator, order - numerator, fit_error=1e-9, dtype=DOUBLE)
         return operator.rational(filter)(FINE - 1.0)[0]
     coefficients = ChebyshevOperator(PATH, order, damping="damped" in form, dtype=DOUBLE).coefficients(filter)[0]
-    angle = torch.arccos(FINE - 1.0)
-    return torch.cos(angle.unsqueeze(1) * torch.arange(order + 1, dtype=DOUBLE)) @ coefficients
+    return torch.from_numpy(cheb.chebval(FINE.numpy() - 1.0, coefficients.detach().numpy()))
 
 
-def errors(orders: Sequence[int]) -> list[dict[str, Any]]:
+def errors(orders: Sequence[int]) -> list[Row]:
     """The largest and the mean error over [0, 2] of every form at every order."""
     rows = []
     for name, filter in RESPONSES.items():
         for form in FORMS:
             for order in orders:
                 error = (approximation(form, order, filter) - filter(FINE)[:, 0]).abs()
-                figures = {"max": float(error.max()), "mean": float(error.mean())}
-                rows.append({"response": name, "form": form, "order": order, **figures})
+                row = {"response": name, "form": form, "order": order}
+                rows.append({**row, "max": float(error.max()), "mean": float(error.mean())})
     return rows
 
 
 def one_hot(graph: Graph, sample: int = SAMPLE) -> Tensor:
-    """Signals whose filtered images are rows of the scores, of random nodes."""
+    """One-hot signals of random nodes; filtered, they are rows of the scores."""
     nodes = torch.randperm(graph.num_nodes, generator=torch.Generator().manual_seed(0))[:sample]
-    return torch.zeros(graph.num_nodes, len(nodes)).index_put((nodes, torch.arange(len(nodes))), torch.ones(()))
+    return torch.nn.functional.one_hot(nodes, graph.num_nodes).T.float()
 
 
 @torch.no_grad()
 def compare(
     graph: Graph, filter: SpectralFilter, fit_error: float, dtype: torch.dtype, expansions: Sequence[int]
-) -> dict[str, Any]:
-    """Conjugate gradients against expansions of several orders, on a sample of rows."""
+) -> Row:
+    """Conjugate gradients compared with expansions of several orders, on a sample of rows."""
     signal = one_hot(graph).to(dtype)
     operator = ArmaOperator(graph, fit_error=fit_error, dtype=dtype)
     truth = operator.apply(filter, signal)
     rational = operator.rational(filter)
     rows = []
     for order in expansions:
-        # Only the coefficients matter here: the smallest table there is.
+        # Only the coefficients are used, so the table is as small as possible.
         expansion = ArmaTableOperator(graph, order, fit_error=fit_error, candidates=1, builder="truncated", dtype=dtype)
-        difference = (expansion.apply(filter, signal) - truth).abs()
-        rows.append(
-            {"order": order, "difference": float(difference.max()), "delta": float(expansion.deviation(filter).max())}
-        )
-    enough = [row["order"] for row in rows if row["difference"] <= AGREEMENT]
+        difference = float((expansion.apply(filter, signal) - truth).abs().max())
+        rows.append({"order": order, "difference": difference, "delta": float(expansion.deviation(filter).max())})
     return {
         "fit_error": fit_error,
         "largest_score": float(truth.abs().max()),
@@ -121,13 +122,13 @@ def compare(
         "fit_residual": float(rational.residual.max()),
         "steps": operator.steps_taken,
         "cg_residual": operator.residual,
-        "fallback": None if operator.fallback is None else dataclasses.asdict(operator.fallback),
+        "fallback": None if operator.rational.fallback is None else dataclasses.asdict(operator.rational.fallback),
         "orders": rows,
-        "enough": min(enough, default=None),
+        "enough": min((row["order"] for row in rows if row["difference"] <= AGREEMENT), default=None),
     }
 
 
-def compare_trained(trained: Trained, expansions: Sequence[int]) -> list[dict[str, Any]]:
+def compare_trained(trained: TrainedModel, expansions: Sequence[int]) -> list[Row]:
     """The filters of the first run's asgat-arma, layer by layer.
 
     As they were fitted in training, and again with denominators for all that is not smooth.
@@ -135,7 +136,7 @@ def compare_trained(trained: Trained, expansions: Sequence[int]) -> list[dict[st
     config = cast(ASGATConfig, trained.config)
     model = cast(ASGAT, trained.load(trained.runs[0]))
     first = trained.result["rows"][0]
-    graph = trained.dataset.graph_for(config)
+    graph = graph_for(trained.dataset, config)
     run = {"dataset": trained.dataset.name, "order": config.order}
     run |= {"epochs": first["epochs"], "val_micro_f1": first["val_score"]}
     return [
@@ -145,74 +146,82 @@ def compare_trained(trained: Trained, expansions: Sequence[int]) -> list[dict[st
     ]
 
 
-def collect(study: Reproduction) -> Result:
-    expansions = QUICK_EXPANSIONS if study.quick else EXPANSIONS
-    study.say("errors over order")
+def collect(reproduction: Reproduction) -> Result:
+    expansions = QUICK_EXPANSIONS if reproduction.quick else EXPANSIONS
+    reproduction.progress("errors by order")
     result: Result = {"claim": CLAIM, "errors": errors(ORDERS)}
-    study.say("a sharp band on csbm")
+    reproduction.progress("a sharp band on csbm")
     graph = load_dataset("csbm").graph
     result["expansion"] = compare(graph, RESPONSES["band-pass"], DEMANDING, DOUBLE, expansions)
     result["trained"] = []
-    for dataset in study.pick(DATASETS, QUICK, needed=False):
-        trained = try_train(study, dataset, "asgat-arma", study.seeds[0])
+    for dataset in reproduction.select_datasets(DATASETS, QUICK, needed=False):
+        trained = try_load_or_train(reproduction, dataset, "asgat-arma", reproduction.seeds[0])
         if trained is not None:
-            study.say(f"expansions of the filters of {dataset}")
-            result["trained"] += trained.remembered("expansions", partial(compare_trained, trained, expansions))
+            reproduction.progress(f"expansions of the filters of {dataset}")
+            result["trained"] += trained.cached("expansions", partial(compare_trained, trained, expansions))
     return result
 
 
-def find(result: Result, response: str, form: str) -> list[dict[str, Any]]:
+def errors_of(result: Result, response: str, form: str) -> list[Row]:
     return [row for row in result["errors"] if (row["response"], row["form"]) == (response, form)]
 
 
+def measure_of(response: str) -> str:
+    """The error that is shown: the largest error at a step does not fall with the order."""
+    return "mean" if response == "step" else "max"
+
+
 def tables(result: Result) -> list[Table]:
-    words = "Largest error over [0, 2] (of the step the mean) against order"
-    table = Table(title=words, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for heading in ("response", "form", *map(str, ORDERS)):
-        table.add_column(heading, justify="left" if heading in ("response", "form") else "right", no_wrap=True)
-    for name in RESPONSES:
-        for form in FORMS:
-            measure = "mean" if name == "step" else "max"
-            table.add_row(name, form.split(", ")[-1], *(f"{row[measure]:.0e}" for row in find(result, name, form)))
-    table.caption = f"damped: Chebyshev with Jackson's factors; the order of ARMA is P + Q. Paper: {CLAIM}"
-    shown = [table]
+    rows = [
+        (name, form.split(", ")[-1], *(f"{row[measure_of(name)]:.0e}" for row in errors_of(result, name, form)))
+        for name in RESPONSES
+        for form in FORMS
+    ]
+    title = "Largest error over [0, 2] (mean error for the step) by order"
+    caption = f"damped: Chebyshev with Jackson's factors; the order of ARMA is P + Q. Paper: {CLAIM}"
+    shown = [result_table(title, ("response", "form", *map(str, ORDERS)), rows, caption)]
     if result["trained"]:
-        table = Table(title="Trained filters of asgat-arma, conjugate gradients and expansions", box=SIMPLE_HEAD)
-        for heading in ("data set", "layer", "fit error", "with denominator", "condition", "steps", "order to agree"):
-            table.add_column(heading, justify="left" if heading == "data set" else "right")
-        for row in result["trained"]:
-            share = f"{row['heads_with_denominator']} of {row['heads']}"
-            enough = str(row["enough"] or f"> {row['orders'][-1]['order']}")
-            cells = f"{row['fit_error']:g}", share, f"{row['condition']:.0f}", str(row["steps"]), enough
-            table.add_row(title(row["dataset"]), str(row["layer"]), *cells)
-        table.caption = f"order of the expansion at which both agree to {AGREEMENT:g}"
-        shown.append(table)
+        rows = [
+            (
+                dataset_title(row["dataset"]),
+                str(row["layer"]),
+                f"{row['fit_error']:g}",
+                f"{row['heads_with_denominator']} of {row['heads']}",
+                f"{row['condition']:.0f}",
+                str(row["steps"]),
+                str(row["enough"] or f"> {row['orders'][-1]['order']}"),
+            )
+            for row in result["trained"]
+        ]
+        headings = ("data set", "layer", "fit error", "with denominator", "condition", "steps", "order to agree")
+        title = "Trained filters of asgat-arma, conjugate gradients and expansions"
+        caption = f"order of the expansion at which both agree to {AGREEMENT:g}"
+        shown.append(result_table(title, headings, rows, caption))
     return shown
 
 
 def draw(result: Result) -> dict[str, Any]:
-    figure = new(12, 6.5)
+    figure = new_figure(12, 6.5)
     axes = figure.subplots(2, 3)
     styles = {"Chebyshev": (COLOURS[0], "-"), "Chebyshev, damped": (COLOURS[1], "--"), "ARMA": (COLOURS[3], "-")}
     for column, (name, filter) in enumerate(RESPONSES.items()):
         above, below = axes[0, column], axes[1, column]
         above.plot(FINE, filter(FINE)[:, 0], color="black", linewidth=3, alpha=0.3, label="the response")
-        measure, words = ("mean", "mean") if name == "step" else ("max", "largest")
+        measure = measure_of(name)
         for form, (colour, dashes) in styles.items():
-            order = 30 if form == "ARMA" else 15
-            label = "ARMA, Q = 18, P = 12" if form == "ARMA" else f"{form}, R = 15"
+            order, label = (30, "ARMA, Q = 18, P = 12") if form == "ARMA" else (15, f"{form}, R = 15")
             above.plot(FINE, approximation(form, order, filter), dashes, color=colour, linewidth=1, label=label)
-            own = find(result, name, form)
-            orders, values = [row["order"] for row in own], [row[measure] for row in own]
+            orders, values = np.array([(row["order"], row[measure]) for row in errors_of(result, name, form)]).T
             below.plot(orders, values, f"o{dashes}", color=colour, markersize=4, label=form)
         above.set(title=name, xlabel="frequency λ", ylabel="response g(λ)")
-        below.set(yscale="log", xlabel="order (of ARMA: P + Q)", ylabel=f"{words} error over [0, 2]")
-        plain(above)
-        plain(below)
+        ylabel = f"{'mean' if measure == 'mean' else 'largest'} error over [0, 2]"
+        below.set(yscale="log", xlabel="order (of ARMA: P + Q)", ylabel=ylabel)
+        style_axis(above)
+        style_axis(below)
     axes[0, 0].legend(fontsize=8, frameon=False)
     axes[1, 2].legend(fontsize=8, frameon=False)
     return {"approximations": figure}
 
 
-QUESTION = "How near do Chebyshev polynomials and ARMA come to a response, and what do trained filters need?"
+QUESTION = "How well do Chebyshev polynomials and ARMA approximate a response, and what do trained filters need?"
 EXPERIMENT = Experiment("approximations", QUESTION, collect, tables, draw)

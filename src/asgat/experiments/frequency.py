@@ -1,4 +1,4 @@
-"""Bands of frequencies silenced in the first layer of trained models."""
+"""Bands of frequencies removed in the first layer of trained models."""
 
 from __future__ import annotations
 
@@ -9,27 +9,26 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-from rich.box import SIMPLE_HEAD
 from rich.table import Table
-from torch import Tensor
 
-from asgat.experiments.experiment import Experiment, Result
-from asgat.experiments.plotting import COLOURS, MARKERS, OURS, new, plain, title
+from asgat.experiments.experiment import Experiment, Result, Row, datasets_of, row_of, rows_of
+from asgat.experiments.plotting import COLOURS, ERROR_BARS, MARKERS, OURS, dataset_title, shared_legend
 from asgat.experiments.reproduction import Reproduction
-from asgat.experiments.trained_models import Trained, try_train
+from asgat.experiments.result_table import mean_std, result_table
+from asgat.experiments.trained_model import TrainedModel, train_all_seeds
 from asgat.filters import BandStop
 from asgat.graph import Graph
 from asgat.graph.graph import SelfLoops
 from asgat.nn import ASGAT, ASGATConv
+from asgat.report.drawing import new_figure, style_axis
 from asgat.spectral import ExactOperator, SpectralOperator
-from asgat.training.metrics import micro_f1
 
 DATASETS = ["cornell", "texas", "wisconsin", "chameleon", "squirrel"]  # the paper has the first three
 QUICK = ["cornell", "texas", "wisconsin"]
 WIDTHS = [1.0, 0.5, 0.25]
 FORMS = {"two layers": "asgat-cheb", "one layer": "asgat-linear"}
 MAX_NODES = 6000  # of an eigen-decomposition
-# Width → the bands of which the paper says that one of them matters most.
+# Width → the bands one of which, according to the paper, matters most.
 CLAIMS: dict[str, list[list[float]]] = {
     "1.0": [[1.0, 2.0]],
     "0.5": [[0.5, 1.0], [1.0, 1.5]],
@@ -38,13 +37,13 @@ CLAIMS: dict[str, list[list[float]]] = {
 
 
 def bands(width: float) -> list[tuple[float, float]]:
-    """[0, 2] cut into bands of a width."""
+    """[0, 2] divided into bands of a width."""
     return [(i * width, (i + 1) * width) for i in range(round(2.0 / width))]
 
 
 @contextmanager
-def stopped(conv: ASGATConv, low: float, high: float) -> Iterator[None]:
-    """While it lasts, the layer's filters answer nothing between two frequencies."""
+def band_removed(conv: ASGATConv, low: float, high: float) -> Iterator[None]:
+    """Within the body, the responses of the layer's filters are zero between two frequencies."""
     filter = conv.filter
     conv.filter = BandStop(filter, low, high)
     try:
@@ -53,74 +52,67 @@ def stopped(conv: ASGATConv, low: float, high: float) -> Iterator[None]:
         conv.filter = filter
 
 
-def collect(study: Reproduction) -> Result:
+def collect(reproduction: Reproduction) -> Result:
     rows = []
-    for dataset in study.pick(DATASETS, QUICK):
-        data = study.load(dataset)
-        spectrum = cache(partial(_spectrum, study, data.graph))
+    for dataset in reproduction.select_datasets(DATASETS, QUICK):
+        spectrum = cache(partial(_spectrum, reproduction, reproduction.load(dataset).graph))
         for form, model in FORMS.items():
-            trained = [one for seed in study.seeds if (one := try_train(study, dataset, model, seed)) is not None]
-            if len(trained) < len(study.seeds):
-                continue
-            runs: list[dict[str, Any]] = []
-            for one in trained:
-                runs += one.remembered("frequency", partial(ablate, one, spectrum))
-            rows.append({"dataset": dataset, "form": form, "model": model, **summarise(runs)})
+            trained = train_all_seeds(reproduction, dataset, model)
+            if trained is not None:
+                runs = [row for one in trained for row in one.cached("frequency", partial(ablate, one, spectrum))]
+                rows.append({"dataset": dataset, "form": form, "model": model, **summarise(runs)})
     return {"widths": WIDTHS, "claims": CLAIMS, "rows": rows}
 
 
-def _spectrum(study: Reproduction, graph: Graph, loops: SelfLoops) -> SpectralOperator:
-    study.say("eigen-decomposition")
-    return ExactOperator(graph.with_self_loops(loops), MAX_NODES, device=study.device)
+def _spectrum(reproduction: Reproduction, graph: Graph, loops: SelfLoops) -> SpectralOperator:
+    reproduction.progress("eigen-decomposition")
+    return ExactOperator(graph.with_self_loops(loops), MAX_NODES, device=reproduction.device)
 
 
 @torch.no_grad()
-def ablate(trained: Trained, spectrum: Callable[[SelfLoops], SpectralOperator]) -> list[dict[str, Any]]:
-    """Test micro-F1 of every run's model: as it was trained, with exact scores, and with every band silenced.
+def ablate(trained: TrainedModel, spectrum: Callable[[SelfLoops], SpectralOperator]) -> list[Row]:
+    """Test micro-F1 of every run's model: as it was trained, with exact scores, and without each band.
 
-    Bands are silenced in the exact spectrum: a polynomial of the order a model is trained with cannot follow the edges
-    of a narrow band.
+    Bands are removed from the exact spectrum: a polynomial of the order used in training cannot follow the edges of a
+    narrow band.
     """
     exact = spectrum(trained.config.self_loops)
-    own = trained.inputs(exact.device)
-    y, found = trained.dataset.y, []
+    x, operator = trained.inputs(exact.device)
+    found = []
     for run in trained.runs:
         net = cast(ASGAT, trained.load(run, exact.device))
-        test = trained.split(run).test
-
-        def score(operator: Any, net: ASGAT = net, test: Any = test) -> float:
-            logits = cast(Tensor, net(own[0], operator))
-            return micro_f1(y[test], logits.argmax(-1).cpu().numpy()[test])
-
-        row: dict[str, Any] = {"trained": score(own[1]), "none": score(exact)}
+        row: Row = {
+            "trained": trained.test_score(run, net(x, operator)),
+            "none": trained.test_score(run, net(x, exact)),
+        }
         for width in WIDTHS:
             row[str(width)] = []
             for low, high in bands(width):
-                with stopped(net.convs[0], low, high):
-                    row[str(width)].append(score(exact))
+                with band_removed(net.convs[0], low, high):
+                    row[str(width)].append(trained.test_score(run, net(x, exact)))
         found.append(row)
     return found
 
 
-def summarise(runs: list[dict[str, Any]]) -> dict[str, Any]:
-    """Means and spreads over runs; ``drop`` is what silencing a band takes from the same model's score."""
+def summarise(runs: list[Row]) -> Row:
+    """Means and standard deviations over runs; ``drop`` is the loss of the same model's score without a band."""
     none = np.array([run["none"] for run in runs])
     cut = []
     for width in WIDTHS:
         scores = np.array([run[str(width)] for run in runs])
         drops = none[:, None] - scores
-        for i, (low, high) in enumerate(bands(width)):
-            cut.append(
-                {
-                    "width": width,
-                    "low": low,
-                    "high": high,
-                    "mean": float(scores[:, i].mean()),
-                    "std": float(scores[:, i].std()),
-                    "drop": float(drops[:, i].mean()),
-                    "drop_std": float(drops[:, i].std()),
-                }
-            )
+        cut += [
+            {
+                "width": width,
+                "low": low,
+                "high": high,
+                "mean": float(scores[:, i].mean()),
+                "std": float(scores[:, i].std()),
+                "drop": float(drops[:, i].mean()),
+                "drop_std": float(drops[:, i].std()),
+            }
+            for i, (low, high) in enumerate(bands(width))
+        ]
     return {
         "trained": float(np.mean([run["trained"] for run in runs])),
         "none": float(none.mean()),
@@ -131,31 +123,34 @@ def summarise(runs: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def worst(cut: list[dict[str, Any]], width: float) -> list[float] | None:
-    """The band whose loss hurts most; None where none hurts."""
+def worst(cut: list[Row], width: float) -> list[float] | None:
+    """The band without which most is lost; None if nothing is lost without any."""
     row = max((row for row in cut if row["width"] == width), key=lambda row: row["drop"])
     return [row["low"], row["high"]] if row["drop"] > 0 else None
+
+
+def of_width(row: Row, width: float) -> list[Row]:
+    return [cut for cut in row["bands"] if cut["width"] == width]
 
 
 def tables(result: Result) -> list[Table]:
     shown = []
     for width in WIDTHS:
-        words = f"Micro-F1 in percent without a band of width {width:g}, by where it begins"
-        table = Table(title=words, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-        table.add_column("data set", no_wrap=True)
-        table.add_column("layers", no_wrap=True)
-        table.add_column("none", justify="right")
-        for low, _ in bands(width):
-            table.add_column(f"{low:g}", justify="right", no_wrap=True)
-        table.add_column("as paper", justify="right", no_wrap=True)
-        for row in result["rows"]:
-            cells = [f"{100 * cut['mean']:.1f}" for cut in row["bands"] if cut["width"] == width]
-            agrees = "yes" if row["worst"][str(width)] in CLAIMS[str(width)] else "no"
-            form = row["form"].split()[0]
-            table.add_row(title(row["dataset"]), form, f"{100 * row['none']:.1f}", *cells, agrees)
-        claimed = " or ".join(f"{low:g}–{high:g}" for low, high in CLAIMS[str(width)])
-        table.caption = f"paper (figure only): most is lost without {claimed}"
-        shown.append(table)
+        claims = CLAIMS[str(width)]
+        rows = [
+            (
+                dataset_title(row["dataset"]),
+                row["form"].split()[0],
+                mean_std(row["none"]),
+                *(mean_std(cut["mean"]) for cut in of_width(row, width)),
+                "yes" if row["worst"][str(width)] in claims else "no",
+            )
+            for row in result["rows"]
+        ]
+        headings = ("data set", "layers", "none", *(f"{low:g}" for low, _ in bands(width)), "as paper")
+        title = f"Micro-F1 in percent without a band of width {width:g}, by its lower end"
+        claimed = " or ".join(f"{low:g}–{high:g}" for low, high in claims)
+        shown.append(result_table(title, headings, rows, f"paper (figure only): most is lost without {claimed}"))
     return shown
 
 
@@ -164,61 +159,58 @@ def draw(result: Result) -> dict[str, Any]:
 
 
 def _overview(result: Result) -> Any:
-    figure = new(13.0, 7.0)
+    figure = new_figure(13.0, 7.0)
     axes = figure.subplots(len(FORMS), len(WIDTHS), sharey=True)
-    datasets = list(dict.fromkeys(row["dataset"] for row in result["rows"]))
+    datasets = datasets_of(result)
     for line, form in enumerate(FORMS):
         for axis, width in zip(axes[line], WIDTHS, strict=True):
             cuts = bands(width)
-            for row in (row for row in result["rows"] if row["form"] == form):
+            for row in rows_of(result, form=form):
                 i = datasets.index(row["dataset"])
-                values = [100 * cut["mean"] for cut in row["bands"] if cut["width"] == width]
+                values = [100 * cut["mean"] for cut in of_width(row, width)]
                 place = np.arange(len(cuts)) + 0.06 * (i - (len(datasets) - 1) / 2)
-                axis.plot(place, values, color=COLOURS[i], marker=MARKERS[i], lw=1.3, label=title(row["dataset"]))
+                label = dataset_title(row["dataset"])
+                axis.plot(place, values, color=COLOURS[i], marker=MARKERS[i], lw=1.3, label=label)
                 axis.axhline(100 * row["none"], color=COLOURS[i], ls=":", lw=1.1)
             axis.set_xticks(np.arange(len(cuts)), [f"{low:g}–{high:g}" for low, high in cuts],
                             rotation=30 if width < 0.5 else 0, fontsize=8)  # fmt: skip
             axis.set_xlim(-0.5, len(cuts) - 0.5)
             axis.set_title(f"{form}, bands of width {width:g}", fontsize=10)
-            plain(axis)
+            style_axis(axis)
         axes[line][0].set_ylabel("micro-F1 on test nodes, in percent")
     for axis in axes[-1]:
-        axis.set_xlabel("frequencies λ silenced in the first layer")
-    handles, labels = axes[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(datasets), frameon=False)
-    figure.suptitle("Silenced bands, mean over runs; dotted: the same models with nothing silenced", fontsize=10)
+        axis.set_xlabel("frequencies λ removed in the first layer")
+    shared_legend(figure, axes, len(datasets))
+    figure.suptitle("Removed bands, mean over runs; dotted: the same models with no band removed", fontsize=10)
     return figure
 
 
 def _detail(result: Result) -> Any:
-    datasets = list(dict.fromkeys(row["dataset"] for row in result["rows"]))
-    figure = new(3.0 * len(datasets) + 0.6, 5.4)
+    datasets = datasets_of(result)
+    figure = new_figure(3.0 * len(datasets) + 0.6, 5.4)
     axes = figure.subplots(len(FORMS), len(datasets), squeeze=False, sharex=True, sharey=True)
-    claimed = CLAIMS["0.25"]
     for line, form in enumerate(FORMS):
         for axis, dataset in zip(axes[line], datasets, strict=True):
-            row = next((r for r in result["rows"] if (r["dataset"], r["form"]) == (dataset, form)), None)
+            row = row_of(result, dataset=dataset, form=form)
             if row is None:
                 axis.set_visible(False)
                 continue
-            cuts = [cut for cut in row["bands"] if cut["width"] == 0.25]
+            cuts = of_width(row, 0.25)
             drops, spread = ([100 * cut[key] for cut in cuts] for key in ("drop", "drop_std"))
-            colours = [COLOURS[1] if [cut["low"], cut["high"]] in claimed else OURS for cut in cuts]
-            axis.bar([cut["low"] + 0.125 for cut in cuts], drops, 0.21, yerr=spread, color=colours,
-                     error_kw={"ecolor": "0.25", "lw": 0.9, "capsize": 2})  # fmt: skip
+            colours = [COLOURS[1] if [cut["low"], cut["high"]] in CLAIMS["0.25"] else OURS for cut in cuts]
+            place = [cut["low"] + 0.125 for cut in cuts]
+            axis.bar(place, drops, 0.21, yerr=spread, color=colours, error_kw=ERROR_BARS)
             axis.axhline(0.0, color="0.4", lw=0.8)
             axis.set(xlim=(0, 2), xticks=[0, 0.5, 1, 1.5, 2])
-            axis.set_title(f"{title(dataset)}, {form} ({100 * row['none']:.1f} %)", fontsize=9)
-            plain(axis, "y")
+            axis.set_title(f"{dataset_title(dataset)}, {form} ({100 * row['none']:.1f} %)", fontsize=9)
+            style_axis(axis, "y")
         axes[line][0].set_ylabel("loss of micro-F1, in points", fontsize=9)
     for axis in axes[-1]:
-        axis.set_xlabel("silenced band of λ", fontsize=9)
-    figure.suptitle(
-        "Bands of width 0.25: loss ± standard deviation over runs; orange: where the paper finds the largest",
-        fontsize=10,
-    )
+        axis.set_xlabel("removed band of λ", fontsize=9)
+    title = "Bands of width 0.25: loss ± standard deviation over runs; orange: where the paper finds the largest"
+    figure.suptitle(title, fontsize=10)
     return figure
 
 
-QUESTION = "Which frequencies do trained models live on? Bands are silenced in the first layer, without retraining."
+QUESTION = "Which frequencies do trained models need? Bands are removed in the first layer, without retraining."
 EXPERIMENT = Experiment("frequency", QUESTION, collect, tables, draw)

@@ -1,4 +1,4 @@
-"""Figure 1: what a low-pass and a high-pass head attend to, around one node."""
+"""Figure 1: the nodes that a low-pass and a high-pass head attend to, around one node."""
 
 from __future__ import annotations
 
@@ -7,65 +7,65 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 import torch
-from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from asgat.data.dataset import Dataset
 from asgat.errors import AsgatError
-from asgat.experiments.experiment import Experiment, Result
-from asgat.experiments.plotting import COLOURS, MARKERS, new, plain, title
+from asgat.experiments.experiment import Experiment, Result, Row
+from asgat.experiments.plotting import COLOURS, MARKERS, dataset_title
 from asgat.experiments.reproduction import Reproduction
-from asgat.experiments.trained_models import train
+from asgat.experiments.result_table import mean_std, result_table
+from asgat.experiments.trained_model import load_or_train
+from asgat.explain.attention_rows import pair_hops
+from asgat.explain.responses import correlation, filter_response
 from asgat.graph import Graph
 from asgat.graph.hops import hop_distances
 from asgat.nn import ASGAT
 from asgat.nn.attention import attend
-from asgat.report.figures import evaluate
+from asgat.report.drawing import new_figure, style_axis
 from asgat.spectral import spectral_density
+from asgat.training.inputs import graph_for
 
 DATASETS = ["citeseer"]
 HOPS = 3
-SIZE = 30  # nodes of the ego network that is drawn, as nearly as possible
+SIZE = 30  # the number of nodes to draw, approximately
 CLAIM = "the low-pass filter attends to local neighbours, the high-pass one skips the first hop for the second"
 FREQUENCY = np.linspace(0.0, 2.0, 201)
+NAMES = ["itself", "1 hop", "2 hops", "3 hops", "beyond"]
 
 
-def collect(study: Reproduction) -> Result:
+def collect(reproduction: Reproduction) -> Result:
     """The first layer of the model with the best validation score of the first seed."""
-    dataset = study.pick(DATASETS, DATASETS)[0]
-    trained = train(study, dataset, "asgat-cheb", study.seeds[0])
+    dataset = reproduction.select_datasets(DATASETS, DATASETS)[0]
+    trained = load_or_train(reproduction, dataset, "asgat-cheb", reproduction.seeds[0])
     best = max(trained.result["rows"], key=lambda row: row["val_score"])["run"]
-    net = cast(ASGAT, trained.load(best, study.device))
-    graph = trained.dataset.graph_for(trained.config)
-    conv = net.convs[0]
-    response = evaluate(conv.filter, FREQUENCY)
-    density = spectral_density(graph, FREQUENCY)
-    slopes = [slope(response[:, head], density) for head in range(conv.heads)]
-    low, high = int(np.argmin(slopes)), int(np.argmax(slopes))
+    conv = cast(ASGAT, trained.load(best, reproduction.device)).convs[0]
+    response = filter_response(conv.filter, FREQUENCY)
+    density = spectral_density(graph_for(trained.dataset, trained.config), FREQUENCY)
+    slopes = [correlation(values, FREQUENCY, density) for values in response.T]
     with torch.no_grad():
-        attention = attend(trained.inputs(study.device)[1], conv.filter, conv.k, conv.include_unreachable)
+        attention = attend(trained.inputs(reproduction.device)[1], conv.filter, conv.k, conv.include_unreachable)
     index, weight = attention.index.cpu().numpy(), attention.weight.cpu().numpy()
-    centre = central_node(trained.dataset)
-    distance = hop_distances(trained.dataset.graph, np.array([centre]))[0]
+    graph, centre = trained.dataset.graph, central_node(trained.dataset)
+    distance = hop_distances(graph, np.array([centre]))[0]
     ego = np.flatnonzero((distance >= 0) & (distance <= HOPS))
-    heads = []
-    for kind, head in (("low-pass", low), ("high-pass", high)):
+    rows = []
+    for kind, head in (("low-pass", int(np.argmin(slopes))), ("high-pass", int(np.argmax(slopes)))):
         own = dict(zip(index[head, centre].tolist(), weight[head, centre].tolist(), strict=True))
-        heads.append(
+        inside = [own.get(node, 0.0) for node in ego.tolist()]
+        rows.append(
             {
                 "kind": kind,
                 "head": head,
                 "slope": slopes[head],
                 "response": response[:, head].tolist(),
-                "attention": [own.get(node, 0.0) for node in ego.tolist()],
-                "outside": 1.0 - sum(own.get(node, 0.0) for node in ego.tolist()),
-                "by_hop": by_hop(trained.dataset.graph, index[head], weight[head]),
+                "attention": inside,
+                "outside": max(0.0, 1.0 - sum(inside)),  # rounding may make it negative
+                "by_hop": by_hop(graph, index[head], weight[head]),
             }
         )
-    inside = {node: i for i, node in enumerate(ego.tolist())}
-    edges = [
-        (inside[u], inside[v]) for u, v in trained.dataset.graph.edge_index().T.tolist() if u in inside and v in inside
-    ]
+    number = {node: i for i, node in enumerate(ego.tolist())}
+    edges = [[number[u], number[v]] for u, v in graph.edge_index().T.tolist() if u in number and v in number]
     return {
         "dataset": dataset,
         "run": best,
@@ -78,23 +78,12 @@ def collect(study: Reproduction) -> Result:
         "edges": [[u, v] for u, v in edges if u < v],
         "frequency": FREQUENCY.tolist(),
         "slopes": slopes,
-        "rows": heads,
+        "rows": rows,
     }
 
 
-def slope(response: npt.NDArray[Any], density: npt.NDArray[Any]) -> float:
-    """Correlation of a response with λ over the graph's spectrum: -1 is low-pass, 1 high-pass, 0 without shape."""
-    weight = density / density.sum()
-    x, g = FREQUENCY - weight @ FREQUENCY, response - weight @ response
-    spread = float(np.sqrt((weight @ x**2) * (weight @ g**2)))
-    return float(weight @ (x * g) / spread) if spread > 1e-12 else 0.0
-
-
 def central_node(dataset: Dataset) -> int:
-    """The node whose three-hop network is nearest to 30 nodes, with three nodes at least at every hop.
-
-    Attention has no say in it; of equal ones the first.
-    """
+    """The first node whose three-hop network is closest to 30 nodes, with at least three nodes at every hop."""
     nodes = np.arange(dataset.num_nodes)
     best: tuple[int, int] | None = None
     for start in range(0, len(nodes), 500):
@@ -110,18 +99,15 @@ def central_node(dataset: Dataset) -> int:
 
 
 def by_hop(graph: Graph, index: npt.NDArray[Any], weight: npt.NDArray[Any]) -> list[float]:
-    """One head's attention by distance, the mean over all nodes: to oneself, at 1, 2 and 3 hops, and beyond."""
-    total = np.zeros(HOPS + 2)
-    for start in range(0, graph.num_nodes, 500):
-        rows = np.arange(start, min(start + 500, graph.num_nodes))
-        hops = np.take_along_axis(hop_distances(graph, rows), index[rows].astype(np.int64), axis=1)
-        hops = np.where((hops < 0) | (hops > HOPS), HOPS + 1, hops)
-        total += np.bincount(hops.ravel(), weights=weight[rows].ravel(), minlength=HOPS + 2)
+    """One head's attention by distance, the mean over all nodes: to itself, at 1, 2 and 3 hops, and beyond."""
+    hops = pair_hops(graph, np.arange(graph.num_nodes), index[None].astype(np.int64))[0]
+    hops = np.where((hops < 0) | (hops > HOPS), HOPS + 1, hops)
+    total = np.bincount(hops.ravel(), weights=weight.ravel(), minlength=HOPS + 2)
     return [float(share) for share in total / max(graph.num_nodes, 1)]
 
 
 def layout(hop: list[int], edges: list[list[int]]) -> npt.NDArray[np.float64]:
-    """Places [n, 2] on rings, one per hop; on each ring nodes are ordered by where their inner neighbours lie."""
+    """Positions [n, 2] on rings, one per hop; on each ring nodes are ordered by the angle of their inner neighbours."""
     place = np.zeros((len(hop), 2))
     angle = np.zeros(len(hop))
     for ring in range(1, max(hop, default=0) + 1):
@@ -137,20 +123,16 @@ def layout(hop: list[int], edges: list[list[int]]) -> npt.NDArray[np.float64]:
 
 
 def tables(result: Result) -> list[Table]:
-    table = Table(
-        title=f"Attention by distance, mean over all nodes of {title(result['dataset'])}, in percent", box=SIMPLE_HEAD
-    )
-    for heading in ("head", "correlation with λ", "itself", "1 hop", "2 hops", "3 hops", "beyond"):
-        table.add_column(heading, justify="left" if heading == "head" else "right")
-    for row in result["rows"]:
-        shares = [f"{100 * share:.1f}" for share in row["by_hop"]]
-        table.add_row(f"{row['head'] + 1}: {row['kind']}", f"{row['slope']:+.2f}", *shares)
-    table.caption = f"paper (Figure 1): {CLAIM}"
-    return [table]
+    title = f"Attention by distance, mean over all nodes of {dataset_title(result['dataset'])}, in percent"
+    rows = [
+        (f"{row['head'] + 1}: {row['kind']}", f"{row['slope']:+.2f}", *map(mean_std, row["by_hop"]))
+        for row in result["rows"]
+    ]
+    return [result_table(title, ("head", "correlation with λ", *NAMES), rows, f"paper (Figure 1): {CLAIM}")]
 
 
 def draw(result: Result) -> dict[str, Any]:
-    figure = new(14.0, 5.0)
+    figure = new_figure(14.0, 5.0)
     axes = figure.subplots(1, 4, width_ratios=[1.0, 1.35, 1.35, 0.9])
     colours = {"low-pass": COLOURS[0], "high-pass": COLOURS[3]}
     for row in result["rows"]:
@@ -158,57 +140,46 @@ def draw(result: Result) -> dict[str, Any]:
         axes[0].plot(result["frequency"], row["response"], color=colours[row["kind"]], lw=1.8, label=label)
     axes[0].set(xlabel="frequency λ", ylabel="learned response g(λ)", xlim=(0, 2), title="two heads of layer 1")
     axes[0].legend(frameon=False, fontsize=8)
-    plain(axes[0])
+    style_axis(axes[0])
     place = layout(result["hop"], result["edges"])
     largest = max(max(row["attention"]) for row in result["rows"])
     for axis, row in zip(axes[1:3], result["rows"], strict=True):
         _network(axis, result, row, place, largest)
     figure.colorbar(axes[1].collections[-1], ax=axes[2], label="attention of the central node", shrink=0.75)
-    names = ["itself", "1 hop", "2 hops", "3 hops", "beyond"]
     for i, row in enumerate(result["rows"]):
         axes[3].bar(np.arange(5) + 0.38 * (i - 0.5), [100 * share for share in row["by_hop"]], 0.36,
                     color=colours[row["kind"]], hatch="//" * i, edgecolor="white", label=row["kind"])  # fmt: skip
-    axes[3].set_xticks(np.arange(5), names, rotation=30)
+    axes[3].set_xticks(np.arange(5), NAMES, rotation=30)
     axes[3].set(ylabel="attention, in percent", title="mean over all nodes")
     axes[3].legend(frameon=False, fontsize=8)
-    plain(axes[3], "y")
-    figure.suptitle(
-        f"{title(result['dataset'])}, node {result['centre']} and its three-hop network: "
-        "shapes are classes, rings are hops"
-    )
+    style_axis(axes[3], "y")
+    network = f"{dataset_title(result['dataset'])}, node {result['centre']} and its three-hop network"
+    figure.suptitle(f"{network}: shapes are classes, rings are hops")
     return {"illustration": figure}
 
 
-def _network(axis: Any, result: Result, row: dict[str, Any], place: npt.NDArray[np.float64], largest: float) -> None:
+def _network(axis: Any, result: Result, row: Row, place: npt.NDArray[np.float64], largest: float) -> None:
+    from matplotlib.patches import Circle
+
     for ring in range(1, HOPS + 1):
-        axis.add_patch(_circle(ring))
+        axis.add_patch(Circle((0, 0), ring, fill=False, color="0.9", lw=0.8, zorder=0))
     for u, v in result["edges"]:
         axis.plot(*place[[u, v]].T, color="0.7", lw=0.8, zorder=1)
     attention, labels = np.array(row["attention"]), np.array(result["label"])
     for label in np.unique(labels):
-        nodes = np.flatnonzero(labels == label)
-        quiet = nodes[attention[nodes] <= 0]
         mark = MARKERS[label % len(MARKERS)]
-        axis.scatter(*place[quiet].T, s=60, marker=mark, color="white", edgecolor="0.55", zorder=2)
-    for label in np.unique(labels):
-        heard = np.flatnonzero((labels == label) & (attention > 0))
-        mark = MARKERS[label % len(MARKERS)]
-        size = 60 + 260 * attention[heard] / max(largest, 1e-9)
-        axis.scatter(*place[heard].T, c=attention[heard], s=size, marker=mark, cmap="viridis_r", vmin=0.0, vmax=largest,
-                     edgecolor="black", linewidth=0.8, zorder=3)  # fmt: skip
-    axis.annotate(
-        "v", place[result["hop"].index(0)], (7, 7), textcoords="offset points", fontsize=11, weight="bold", zorder=4
-    )
+        other = np.flatnonzero((labels == label) & (attention <= 0))
+        axis.scatter(*place[other].T, s=60, marker=mark, color="white", edgecolor="0.55", zorder=2)
+        attended = np.flatnonzero((labels == label) & (attention > 0))
+        size = 60 + 260 * attention[attended] / max(largest, 1e-9)
+        axis.scatter(*place[attended].T, c=attention[attended], s=size, marker=mark, cmap="viridis_r", vmin=0.0,
+                     vmax=largest, edgecolor="black", linewidth=0.8, zorder=3)  # fmt: skip
+    centre = place[result["hop"].index(0)]
+    axis.annotate("v", centre, (7, 7), textcoords="offset points", fontsize=11, weight="bold", zorder=4)
     axis.set(aspect="equal", xlim=(-3.4, 3.4), ylim=(-3.4, 3.4), xticks=[], yticks=[])
-    outside = 100 * max(row["outside"], 0.0)
+    outside = 100 * max(0.0, row["outside"])  # results of earlier versions may be slightly negative
     axis.set_title(f"head {row['head'] + 1}, {row['kind']}; {outside:.0f} % outside", fontsize=10)
     axis.spines[:].set_visible(False)
-
-
-def _circle(radius: float) -> Any:
-    from matplotlib.patches import Circle
-
-    return Circle((0, 0), radius, fill=False, color="0.9", lw=0.8, zorder=0)
 
 
 QUESTION = "Figure 1: does a low-pass head attend to neighbours, and a high-pass head past them?"

@@ -1,4 +1,4 @@
-"""The experiments by name, in the order `all` carries them out."""
+"""The experiments by name, in the order in which `all` runs them."""
 
 from __future__ import annotations
 

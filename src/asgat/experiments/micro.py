@@ -2,29 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from asgat.experiments import paper
+from asgat.experiments.scores import score_experiment
 
-from rich.table import Table
-
-from asgat.experiments import paper, scores
-from asgat.experiments.experiment import Experiment, Result
-from asgat.experiments.reproduction import Reproduction
-
-WORDS = "micro-F1"
-QUICK = ["cora", "wisconsin", "texas"]
-
-
-def collect(study: Reproduction) -> Result:
-    return scores.collect(study, "micro", "micro_f1", paper.MICRO, QUICK)
-
-
-def tables(result: Result) -> list[Table]:
-    return scores.tables(result, WORDS)
-
-
-def draw(result: Result) -> dict[str, Any]:
-    return {"micro": scores.draw(result, WORDS)}
-
-
-QUESTION = "Table 1: micro-F1 of ASGAT and the baselines on the eight data sets."
-EXPERIMENT = Experiment("micro", QUESTION, collect, tables, draw)
+EXPERIMENT = score_experiment("micro", "Table 1", paper.MICRO)

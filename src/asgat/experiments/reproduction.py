@@ -1,7 +1,8 @@
-"""What every experiment is told: where to write, on what to train, and how much."""
+"""What every experiment needs to know: where to write, on which device to train, and how much."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,7 @@ import torch
 from asgat.data import Dataset, get_info, load_dataset
 from asgat.data.download import data_directory
 from asgat.errors import AsgatError
+from asgat.files.atomic import to_json, write_atomic
 
 SEEDS = (0, 1, 2)  # fixed before any result was seen
 RUNS = 10
@@ -20,7 +22,7 @@ QUICK_SETTINGS: dict[str, Any] = {"epochs": 40, "max_restarts": 0}
 
 
 class NoResultError(AsgatError):
-    """An experiment has nothing to work on, or nothing to show; another one may."""
+    """An experiment has no data or no result; other experiments may have."""
 
 
 @dataclass
@@ -30,17 +32,18 @@ class Reproduction:
     Args:
         out: folder of results, figures and run directories.
         device: where to train.
-        seeds: of the trainings whose mean is reported.
-        quick: a few runs and epochs on a few data sets: to see that everything works, not to judge anything.
+        seeds: seeds of the trainings whose mean is reported.
+        quick: a few runs and epochs on a few data sets, to check that everything works; the numbers are not results.
         data_dir: folder with the data files.
-        datasets: the data sets to take in the place of an experiment's own.
-        models: the models to take in the place of an experiment's own.
-        fresh: forget runs made before.
-        say: called with what is being done.
+        datasets: data sets to use instead of an experiment's own.
+        models: models to use instead of an experiment's own.
+        fresh: discard earlier runs.
+        progress: called with a description of what is being done.
 
     Attributes:
-        skipped: data sets left out, and why.
-        failed: trainings that did not end, and why.
+        skipped: data sets that were left out, and the reason.
+        failed: trainings that failed, and the reason.
+        renewed: run directories and files that were made in this call, and are not discarded again.
     """
 
     out: Path
@@ -51,10 +54,10 @@ class Reproduction:
     datasets: tuple[str, ...] | None = None
     models: tuple[str, ...] | None = None
     fresh: bool = False
-    say: Callable[[str], None] = lambda _: None
+    progress: Callable[[str], None] = lambda _: None
     skipped: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
-    begun: set[Path] = field(default_factory=set)
+    renewed: set[Path] = field(default_factory=set)
     _loaded: dict[str, Dataset] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -66,11 +69,11 @@ class Reproduction:
         """The run directories, shared by all experiments."""
         return self.out / ("runs-quick" if self.quick else "runs")
 
-    def pick(self, own: Sequence[str], quick: Sequence[str], needed: bool = True) -> list[str]:
-        """The data sets of an experiment: those asked for, or its own, or the quick ones; files must be at hand.
+    def select_datasets(self, own: Sequence[str], quick: Sequence[str], needed: bool = True) -> list[str]:
+        """The user's data sets, or the experiment's own, or the quick ones; only those whose files are present.
 
         Raises:
-            NoResultError: none of them is, and the experiment needs one.
+            NoResultError: no files are present and the experiment needs a data set.
         """
         names = list(self.datasets or (quick if self.quick else own))
         absent = [name for name in names if get_info(name).missing_files(None, self.data_dir)]
@@ -80,20 +83,34 @@ class Reproduction:
         if needed and not present:
             raise NoResultError(
                 f"The files of {', '.join(names)} are not in {folder}; set ASGAT_DATA_DIR or --data-dir to the folder "
-                "that has them, or fetch them with `asgat train NAME`."
+                "that has them, or download them with `asgat train NAME`."
             )
         return present
 
-    def pick_models(self, own: Sequence[str]) -> list[str]:
-        """The models of an experiment: those asked for, or its own."""
+    def select_models(self, own: Sequence[str]) -> list[str]:
+        """The user's models, or the experiment's own."""
         return list(self.models or own)
 
     def load(self, name: str) -> Dataset:
+        """A data set, loaded once."""
         if name not in self._loaded:
             self._loaded[name] = load_dataset(name, data_dir=self.data_dir)
         return self._loaded[name]
 
     def runs(self, dataset: Dataset) -> list[int]:
-        """The runs of a data set: its splits, or seeds where it has one split."""
+        """The runs of a data set: its splits, or seeds if it has one split."""
         most = len(dataset.splits) if len(dataset.splits) > 1 else RUNS
         return list(range(min(most, QUICK_RUNS if self.quick else RUNS)))
+
+    def must_renew(self, path: Path) -> bool:
+        """Whether an earlier run or file must be discarded; True at most once per path."""
+        renew = self.fresh and path not in self.renewed
+        self.renewed.add(path)
+        return renew
+
+
+def cached_json(path: Path, make: Callable[[], Any], renew: bool = False) -> Any:
+    """The content of a JSON file, which is made if it does not exist."""
+    if renew or not path.exists():
+        write_atomic(path, to_json(make()))
+    return json.loads(path.read_bytes())

@@ -1,123 +1,125 @@
-"""Test scores over runs and seeds, beside the paper's; shared by the tables of scores."""
+"""Test scores over runs and seeds, next to the paper's; the tables of micro-F1 and macro-F1 share it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
-from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from asgat.experiments import paper
-from asgat.experiments.experiment import ABOUT, Result
-from asgat.experiments.plotting import BEST, OURS, PAPER, new, plain, title
+from asgat.experiments.experiment import ABOUT, Experiment, Result, Row
+from asgat.experiments.plotting import BEST, OURS, PAPER, dataset_title, shared_legend
 from asgat.experiments.reproduction import Reproduction
-from asgat.experiments.trained_models import try_train
+from asgat.experiments.result_table import difference, mean_std, result_table
+from asgat.experiments.trained_model import train_all_seeds
+from asgat.report.drawing import new_figure, style_axis
 
 ASGAT = ["asgat-exact", "asgat-cheb", "asgat-arma", "asgat-plus"]
 BASELINES = ["gcn", "chebnet", "armanet", "gat", "sgc", "sage", "appnp", "geom-gcn", "h2gcn", "mlp", "gpr-gnn", "linkx"]
-WEBKB = ["wisconsin", "cornell", "texas"]
+QUICK = ["cora", "wisconsin", "texas"]
 SMALL = 1000  # nodes up to which the exact form is trained, as in the paper
 
 
-def score(study: Reproduction, dataset: str, model: str, metric: str, **changes: Any) -> dict[str, Any] | None:
+def score(reproduction: Reproduction, dataset: str, model: str, metric: str, **changes: Any) -> Row | None:
     """A model's test score on a data set: mean and standard deviation over all runs of all seeds.
 
-    Returns None where it could not be trained with every seed.
+    Returns None if it could not be trained with every seed.
     """
-    trained = [try_train(study, dataset, model, seed, **changes) for seed in study.seeds]
-    results = [one.result for one in trained if one is not None]
-    if len(results) < len(study.seeds):
+    trained = train_all_seeds(reproduction, dataset, model, **changes)
+    if trained is None:
         return None
+    results = [one.result for one in trained]
     values = [value for result in results for value in result[metric]["per_run"]]
     validation = [row["val_score"] for result in results for row in result["rows"]]
     return {
         "mean": float(np.mean(values)),
         "std": float(np.std(values)),
         "per_run": values,
-        "per_seed": {str(seed): r[metric]["mean"] for seed, r in zip(study.seeds, results, strict=True)},
+        "per_seed": {str(seed): r[metric]["mean"] for seed, r in zip(reproduction.seeds, results, strict=True)},
         "val_mean": float(np.mean(validation)),
         "restarts": sum(result["restarts"] for result in results),
     }
 
 
-def collect(study: Reproduction, name: str, metric: str, printed: paper.Table, quick: Sequence[str]) -> Result:
-    """Data set → model → score, the paper's beside it, and data set → ``chosen``: the best on validation."""
+def printed_score(table: paper.Table, model: str, dataset: str) -> Row:
+    """The paper's mean and standard deviation; None where it has none."""
+    mean, std = table.get(model, {}).get(dataset, (None, None))
+    return {"paper": mean, "paper_std": std}
+
+
+def score_experiment(name: str, table: str, printed: paper.Table) -> Experiment:
+    """The experiment of one of the paper's tables of scores, ``"micro"`` or ``"macro"``."""
+    question = f"{table}: {name}-F1 of ASGAT and the baselines on the eight data sets."
+    return Experiment(name, question, partial(collect, name, printed), partial(tables, name), partial(draw, name))
+
+
+def collect(name: str, printed: paper.Table, reproduction: Reproduction) -> Result:
+    """Data set → model → score with the paper's, and data set → ``chosen``: the best model on validation."""
     result: Result = {}
-    for dataset in study.pick(paper.DATASETS, quick):
+    for dataset in reproduction.select_datasets(paper.DATASETS, QUICK):
         rows: dict[str, Any] = {}
-        for model in study.pick_models([*ASGAT, *BASELINES]):
-            if model == "asgat-exact" and study.models is None and study.load(dataset).num_nodes > SMALL:
+        for model in reproduction.select_models([*ASGAT, *BASELINES]):
+            if model == "asgat-exact" and reproduction.models is None and reproduction.load(dataset).num_nodes > SMALL:
                 continue
-            found = score(study, dataset, model, metric)
-            if found is None:
-                continue
-            theirs = printed.get(model, {}).get(dataset)
-            rows[model] = {
-                **found,
-                "paper": theirs.mean if theirs else None,
-                "paper_std": theirs.std if theirs else None,
-                "paper_doubtful": paper.DOUBTFUL.get((name, dataset, model)),
-                "best_published": paper.BEST_PUBLISHED.get(dataset) if metric == "micro_f1" else None,
-            }
+            found = score(reproduction, dataset, model, f"{name}_f1")
+            if found is not None:
+                rows[model] = {
+                    **found,
+                    **printed_score(printed, model, dataset),
+                    "paper_doubtful": paper.DOUBTFUL.get((name, dataset, model)),
+                    "best_published": best_published(name, dataset),
+                }
         if rows:
-            chosen = max(rows, key=lambda model: rows[model]["val_mean"])
-            result[dataset] = {**rows, "chosen": chosen}
+            result[dataset] = {**rows, "chosen": max(rows, key=lambda model: rows[model]["val_mean"])}
     return result
 
 
-def models_of(entry: dict[str, Any]) -> dict[str, Any]:
+def best_published(name: str, dataset: str) -> float | None:
+    return paper.BEST_PUBLISHED.get(dataset) if name == "micro" else None
+
+
+def models_of(entry: dict[str, Any]) -> dict[str, Row]:
     """The models of a data set's entry."""
-    return {name: row for name, row in entry.items() if name != "chosen"}
+    return {model: row for model, row in entry.items() if model != "chosen"}
 
 
-def datasets_of(result: Result) -> dict[str, Any]:
-    return {name: entry for name, entry in result.items() if name not in ABOUT}
+def entries_of(result: Result) -> dict[str, Any]:
+    """The entries of a result's data sets."""
+    return {dataset: entry for dataset, entry in result.items() if dataset not in ABOUT}
 
 
-def percent(row: dict[str, Any] | None) -> str:
-    return "–" if row is None else f"{100 * row['mean']:.1f} ± {100 * row['std']:.1f}"
-
-
-def points(ours: float | None, theirs: float | None) -> str:
-    """The difference in points, with its sign."""
-    return "–" if ours is None or theirs is None else f"{100 * (ours - theirs):+.1f}"
-
-
-def tables(result: Result, words: str) -> list[Table]:
+def tables(name: str, result: Result) -> list[Table]:
     """One table per data set: ours, the paper's and the difference."""
     shown = []
-    for dataset, entry in datasets_of(result).items():
-        best = paper.BEST_PUBLISHED.get(dataset) if words == "micro-F1" else None
+    for dataset, entry in entries_of(result).items():
+        best = best_published(name, dataset)
         above = f"; best published {100 * best:.1f}" if best else ""
-        table = Table(title=f"{title(dataset)}: {words} in percent{above}", box=SIMPLE_HEAD)
-        for heading in ("model", "ours", "paper", "difference", "validation"):
-            table.add_column(heading, justify="left" if heading == "model" else "right", no_wrap=True)
-        for model, row in models_of(entry).items():
-            theirs = "–" if row["paper"] is None else f"{100 * row['paper']:.1f}"
-            if row["paper"] is not None and row["paper_std"] is not None:
-                theirs += f" ± {100 * row['paper_std']:.1f}"
-            name = f"{model} ←" if model == entry["chosen"] else model
-            doubt = "?" if row["paper_doubtful"] else ""
-            difference = points(row["mean"], row["paper"])
-            table.add_row(name, percent(row), theirs + doubt, difference, f"{100 * row['val_mean']:.1f}")
-        table.caption = "← highest validation score" + ("; ? looks misprinted" if _doubtful(entry) else "")
-        shown.append(table)
+        doubtful = any(row["paper_doubtful"] for row in models_of(entry).values())
+        rows = [
+            (
+                f"{model} ←" if model == entry["chosen"] else model,
+                mean_std(row["mean"], row["std"]),
+                mean_std(row["paper"], row["paper_std"]) + ("?" if row["paper_doubtful"] else ""),
+                difference(row["mean"], row["paper"]),
+                mean_std(row["val_mean"]),
+            )
+            for model, row in models_of(entry).items()
+        ]
+        title = f"{dataset_title(dataset)}: {name}-F1 in percent{above}"
+        caption = "← highest validation score" + ("; ? looks misprinted" if doubtful else "")
+        shown.append(result_table(title, ("model", "ours", "paper", "difference", "validation"), rows, caption))
     return shown
 
 
-def _doubtful(entry: dict[str, Any]) -> bool:
-    return any(row["paper_doubtful"] for row in models_of(entry).values())
-
-
-def draw(result: Result, words: str) -> Any:
-    """A panel per data set: our mean and spread of every model, the paper's mark, the best published score."""
-    entries = datasets_of(result)
+def draw(name: str, result: Result) -> dict[str, Any]:
+    """A panel per data set: our mean and spread of every model, the paper's score, and the best published score."""
+    entries = entries_of(result)
     columns = min(4, len(entries))
     lines = -(-len(entries) // columns)
     most = max(len(models_of(entry)) for entry in entries.values())
-    figure = new(max(5.4, 3.3 * columns + 0.4), lines * (1.1 + 0.21 * most) + 0.8)
+    figure = new_figure(max(5.4, 3.3 * columns + 0.4), lines * (1.1 + 0.21 * most) + 0.8)
     axes = figure.subplots(lines, columns, squeeze=False)
     for axis in axes.flat[len(entries) :]:
         axis.set_visible(False)
@@ -128,21 +130,20 @@ def draw(result: Result, words: str) -> Any:
         theirs = [np.nan if row["paper"] is None else 100 * row["paper"] for row in rows.values()]
         axis.errorbar(means, heights, xerr=spreads, fmt="o", color=OURS, ms=5, lw=1.2, capsize=2, label="ours ± std")
         axis.plot(theirs, heights, "D", mfc="none", color=PAPER, ms=6, mew=1.4, label="paper")
-        best = paper.BEST_PUBLISHED.get(dataset) if words == "micro-F1" else None
+        best = best_published(name, dataset)
         if best:
             axis.axvline(100 * best, color=BEST, ls="--", lw=1.2, label="best published")
         labels = axis.set_yticks(heights, list(rows), fontsize=8)
         labels[list(rows).index(entry["chosen"])].label1.set_fontweight("bold")
         axis.margins(x=0.07)
         axis.set_ylim(len(rows) - 0.5, -0.5)
-        axis.set_title(title(dataset), fontsize=10)
+        axis.set_title(dataset_title(dataset), fontsize=10)
         axis.tick_params(axis="x", labelsize=8)
-        plain(axis)
+        style_axis(axis)
     for axis in axes[-1]:
-        axis.set_xlabel(f"{words} on test nodes, in percent", fontsize=8)
-    handles, labels = max((axis.get_legend_handles_labels() for axis in axes.flat), key=lambda pair: len(pair[1]))
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+        axis.set_xlabel(f"{name}-F1 on test nodes, in percent", fontsize=8)
+    shared_legend(figure, axes, 3, fontsize=9)
     seeds = len(result["about"]["seeds"])
-    words = f"{words}: mean ± standard deviation over all runs, {seeds} seed{'s' if seeds > 1 else ''}"
-    figure.suptitle(f"{words}\nbold: highest validation score", fontsize=10)
-    return figure
+    title = f"{name}-F1: mean ± standard deviation over all runs, {seeds} seed{'s' if seeds > 1 else ''}"
+    figure.suptitle(f"{title}\nbold: highest validation score", fontsize=10)
+    return {name: figure}

@@ -1,4 +1,4 @@
-"""One writer at a time: a lock on a folder that ends with the process that holds it, however that ends."""
+"""One writer at a time: a lock on a folder, released when the process that holds it ends for whatever reason."""
 
 from __future__ import annotations
 
@@ -14,23 +14,17 @@ LOCK_FILE = ".lock"
 
 
 class LockedError(AsgatError):
-    """Another process writes the folder."""
+    """Another process is writing the folder."""
 
 
 @contextmanager
 def locked(folder: Path | str, wait: bool = False, waiting: Callable[[], None] | None = None) -> Iterator[None]:
-    """Holds a folder, which is made if it is not there, while the body runs; readers need no lock.
-
-    Whoever holds it already, in this thread, holds it once more.
+    """Locks a folder, created if needed, while the body runs; readers need no lock. Reentrant within a thread.
 
     Args:
-        folder: what is to be written.
-        wait: wait for another process to end instead of refusing at once.
+        folder: the folder that will be written.
+        wait: wait for another process to end instead of raising :class:`LockedError` at once.
         waiting: called once before it waits.
-
-    Raises:
-        LockedError: another process holds it.
-        AsgatError: the folder cannot be written.
     """
     path = Path(folder)
     try:

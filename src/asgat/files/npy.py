@@ -1,4 +1,4 @@
-"""One array out of a .npy file, as a map of the file."""
+"""The array of a .npy file, mapped into memory."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from asgat.errors import AsgatError, brief
 def open_npy(path: Path, remedy: str, mode: Literal["r", "c"] = "r") -> npt.NDArray[Any]:
     """The array of a file, of which only what is used is read.
 
-    A map takes what the file has, whatever its header promises; an array of objects, which would be a pickle, is
-    refused. Whatever numpy says of a damaged header is told in a sentence.
+    A memory map cannot be larger than the file, whatever its header promises; arrays of objects, which are pickles, are
+    refused.
 
     Args:
         path: the file.
-        remedy: the end of the sentence, such as ``"convert the graph again"``.
-        mode: ``"r"`` to read; ``"c"`` to change what stays in this process.
+        remedy: the end of the error message, such as ``"convert the graph again"``.
+        mode: ``"r"`` to read; ``"c"`` for changes that stay in this process.
     """
     try:
         if not path.is_file():  # a pipe would block
@@ -30,5 +30,5 @@ def open_npy(path: Path, remedy: str, mode: Literal["r", "c"] = "r") -> npt.NDAr
         raise
     except OSError as error:
         raise AsgatError(f"{path} cannot be read: {error.strerror or brief(error)}; {remedy}.") from error
-    except Exception as error:  # the header is parsed as Python: its errors are many
+    except Exception as error:  # the header is parsed as Python, which can fail in many ways
         raise AsgatError(f"{path} cannot be read: {brief(error)}; {remedy}.") from error

@@ -1,4 +1,4 @@
-"""Arrays out of an npz archive that may have been made to do harm."""
+"""The arrays of an npz archive that may be malicious."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from asgat.files.raw_file import RawFile
 
-MAX_UNPACKED_BYTES = 256 * 2**20  # five times the largest archive there is
+MAX_UNPACKED_BYTES = 256 * 2**20  # five times the largest published archive
 MAX_PACKED_BYTES = 16 * 2**20
 MAX_MEMBERS = 64
 
@@ -21,14 +21,14 @@ MAX_MEMBERS = 64
 def read_npz(raw: RawFile, names: Sequence[str] | None, max_bytes: int | None = None) -> dict[str, npt.NDArray[Any]]:
     """The named arrays of an archive; arrays of numbers only, within a bound on memory.
 
-    ``numpy.load`` allocates what an array's header promises and unpacks whatever an archive holds. Here sizes
-    are compared first: what the members unpack to, with a limit, and what a header promises, with what is
+    ``numpy.load`` allocates what an array's header promises and unpacks whatever an archive holds. Here sizes are
+    checked first: what the members unpack to against a limit, and what a header promises against the bytes that are
     there. Object arrays, which are pickles, are refused.
 
     Args:
         raw: the archive.
-        names: names of the arrays, without ``.npy``; all must be present. None reads every array there is.
-        max_bytes: bytes the archive may have, packed or unpacked; None is enough for the published data sets.
+        names: names of the arrays, without ``.npy``; all must be present. None reads every array.
+        max_bytes: the most bytes of the archive, packed or unpacked; None suffices for the published data sets.
     """
     max_packed, max_unpacked = max_bytes or MAX_PACKED_BYTES, max_bytes or MAX_UNPACKED_BYTES
     if len(raw.content) > max_packed:  # the directory alone could hold a million members

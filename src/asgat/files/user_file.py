@@ -1,13 +1,15 @@
-"""Files a user hands over: read whole, within a bound, and named when they turn out to be wrong."""
+"""Files a user provides: read whole, within bounds, and named when they turn out to be wrong."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from asgat.errors import AsgatError, brief
-from asgat.files.raw_file import RawFile
+from asgat.files.raw_file import RawFile, read_bounded
 
 MAX_FILE_BYTES = 256 * 2**20  # as Python objects a text of that size can take ten times as much
+# What a file may expand to in memory: an amount for any file, a multiple of its size if that is more, and a maximum.
+EXPANSION_FREE, EXPANSION_RATIO, EXPANSION_MOST = 384 * 2**20, 32, 2 * 2**30
 
 
 class UserFile(RawFile):
@@ -16,27 +18,50 @@ class UserFile(RawFile):
     def failure(self, reason: str) -> AsgatError:
         return AsgatError(f"{self.path} cannot be used: {brief(reason)}.")
 
+    def text(self) -> str:
+        """The content as UTF-8."""
+        try:
+            text = self.content.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            line = self.content.count(b"\n", 0, error.start) + 1
+            raise self.failure(
+                f"line {line} holds the byte 0x{self.content[error.start]:02x}, which is not UTF-8; save it in UTF-8, "
+                "as with `iconv -f latin1 -t utf-8`"
+            ) from error
+        if "\0" in text:
+            raise self.failure("it holds null bytes, so it is not a text; check what kind of file it is")
+        return text
+
+    @property
+    def expansion_limit(self) -> int:
+        """The most bytes that may be made from this file: a small file must not take all memory."""
+        return min(max(EXPANSION_FREE, EXPANSION_RATIO * len(self.content)), EXPANSION_MOST)
+
+    def check_expansion(self, size: int) -> None:
+        """Raises an error if ``size`` bytes are more than may be made from this file."""
+        if size > self.expansion_limit:
+            raise self.failure(
+                f"it expands to {size >> 20:,} MiB, and at most {self.expansion_limit >> 20:,} MiB are read from a "
+                f"file of {len(self.content) >> 10:,} KiB"
+            )
+
 
 def read_user_file(path: Path | str, limit: int = MAX_FILE_BYTES) -> UserFile:
-    """Reads a file, or says in a sentence why it cannot be read.
-
-    Args:
-        path: the file.
-        limit: the most bytes it may have.
-    """
+    """Reads a file of at most ``limit`` bytes, or raises an error that says why it cannot be read."""
     path = Path(path)
     try:
         if path.is_dir():
             raise AsgatError(f"{path} is a folder; name the file in it.")
-        with path.open("rb") as file:
-            content = file.read(limit + 1)
+        content = read_bounded(path, limit)
     except OSError as error:
         raise AsgatError(f"{path} cannot be read: {error.strerror}.") from error
-    except ValueError as error:  # a null byte in the name
-        raise AsgatError(f"{str(path)!r} is no name of a file: {error}.") from error
-    file_read = UserFile(path, content)
+    except ValueError as error:
+        if isinstance(error, AsgatError):
+            raise
+        raise AsgatError(f"{str(path)!r} is not a file name: {error}.") from error  # a null byte in the name
+    file = UserFile(path, content)
     if len(content) > limit:
-        raise file_read.failure(f"it has more than the {limit >> 20} MiB that are read at most")
+        raise file.failure(f"it is larger than {limit >> 20} MiB, the most that is read")
     if not content:
-        raise file_read.failure("it is empty")
-    return file_read
+        raise file.failure("it is empty")
+    return file

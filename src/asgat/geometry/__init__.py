@@ -1,1 +1,1 @@
-"""Latent spaces: the nodes of a graph as points of a plane, and who is near whom there."""
+"""Latent spaces: the nodes of a graph as points of a plane, and their neighbours there."""

@@ -18,18 +18,18 @@ _RIM = 1 - 1e-5  # no point is further out
 def poincare(graph: Graph, seed: int = 0, epochs: int | None = None, rate: float = 0.1) -> npt.NDArray[np.float64]:
     r"""Positions [N, 2] in the unit disc by Riemannian gradient descent (Nickel and Kiela, NeurIPS 2017).
 
-    For an edge (u, v) and ten nodes drawn at random, those that are no neighbours of u kept as :math:`\mathcal N`,
+    For an edge (u, v) and ten nodes drawn at random, of which :math:`\mathcal N` are not neighbours of u,
 
     .. math::
         \ell = d(u, v) + \log \sum_{w \in \mathcal N \cup \{v\}} e^{-d(u, w)}, \qquad
         d(u, v) = \operatorname{arcosh} \Bigl(1 + 2 \frac{\|u - v\|^2}{(1 - \|u\|^2)(1 - \|v\|^2)}\Bigr),
 
     and every point takes a step of :math:`-\text{rate} \, \frac{(1 - \|u\|^2)^2}{4} \nabla \ell`. The first tenth of
-    the epochs has a tenth of the rate. One step after the other in a drawn order: the same seed, the same points.
+    the epochs has a tenth of the rate. Steps are sequential in a random order: the same seed gives the same points.
 
     Args:
-        graph: the graph; weights and self-loops are not looked at.
-        seed: of first positions, order and draws.
+        graph: the graph; weights and self-loops are ignored.
+        seed: of the initial positions and of all draws.
         epochs: passes over all edges, each in both directions; None takes 5 to 100, for about 400 steps per node.
         rate: step size.
     """
@@ -55,7 +55,7 @@ def _distance(u: Any, v: Any) -> Any:
 
 @compiled(set())
 def _gradient(u: Any, v: Any, scale: float, out: Any) -> None:
-    """Adds the gradient of scale · d(u, v) to u; nothing where the points are one and it has none."""
+    """Adds the gradient of scale · d(u, v) in u to out; none where the points coincide."""
     gap = (u[0] - v[0]) ** 2 + (u[1] - v[1]) ** 2
     if gap == 0.0:
         return

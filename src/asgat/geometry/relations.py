@@ -1,4 +1,4 @@
-"""Neighbours in the graph and in a latent space, and where they lie."""
+"""Neighbours in the graph and in a latent space, with their direction."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Relations:
         num_nodes: number of nodes.
         node: the node, [P].
         neighbour: its neighbour, [P].
-        kind: 0 to 3 for neighbours in the graph, 4 to 7 for those in the latent space: where the neighbour lies, as
-            :func:`direction` tells. A neighbour in both counts in both.
+        kind: the :func:`direction` of the neighbour, 0 to 3 for those in the graph, 4 to 7 for those in the latent
+            space. A neighbour in both counts in both.
     """
 
     num_nodes: int
@@ -49,14 +49,33 @@ class Relations:
                 raise AsgatError(f"Relations name {name} {outside[0]}, but it must be from 0 to {below - 1}.")
 
 
+Reader = Callable[[str], Relations]  # reads the relations published for a space
+
+
+def find_relations(graph: Graph, space: str, published: Reader | None = None) -> Relations:
+    """The relations of a graph in a latent space: the published ones where a data set has them, else computed ones."""
+    if published is None:
+        from asgat.geometry.positions import positions  # compiles; published relations do not need it
+        from asgat.geometry.spaces import SPACES
+
+        return latent_relations(graph, positions(graph, space), SPACES[space].distance)
+    relations = published(space)
+    near = relations.kind < DIRECTIONS
+    expected = np.sort(np.ravel_multi_index(graph.with_self_loops("remove").edge_index(), 2 * (graph.num_nodes,)))
+    found = relations.node[near] * graph.num_nodes + relations.neighbour[near]
+    if relations.num_nodes != graph.num_nodes or not np.array_equal(np.sort(found), expected):
+        raise AsgatError(f"The published relations in {space} are those of another graph; load the data set unchanged.")
+    return relations
+
+
 def latent_relations(graph: Graph, position: Floats, distance: Callable[[Floats, Floats], Floats]) -> Relations:
-    """The relations of a graph whose nodes stand at the positions [N, 2] of a latent space.
+    """The relations of a graph whose nodes have the positions [N, 2] in a latent space.
 
     Latent neighbours are nearer than a radius that gives nodes as many of them on average as they have in the graph
     (Pei et al., 2020): the closest pairs, as many as there are edges.
 
     Args:
-        graph: the graph; weights and self-loops are not looked at.
+        graph: the graph; weights and self-loops are ignored.
         position: points of the plane.
         distance: from positions [A, 2] and [B, 2] to distances [A, B].
     """
@@ -75,7 +94,7 @@ def latent_relations(graph: Graph, position: Floats, distance: Callable[[Floats,
 def direction(v: Floats, u: Floats) -> Ints:
     """Where points u [P, 2] lie, seen from v: 0 lower left, 1 upper left, 2 lower right, 3 upper right.
 
-    On a line with v is right, and up.
+    Equal coordinates count as right and up.
     """
     return 2 * (v[:, 0] <= u[:, 0]).astype(np.int64) + (v[:, 1] <= u[:, 1])
 
@@ -83,7 +102,7 @@ def direction(v: Floats, u: Floats) -> Ints:
 def closest_pairs(position: Floats, count: int, distance: Callable[[Floats, Floats], Floats]) -> Ints:
     """The pairs i < j of the smallest distances, [2, count], nearest first; of equal ones those of lower numbers.
 
-    Cost: O(N²) time, O(count) memory beside a block of distances.
+    Cost: O(N²) time, O(count) memory and a block of distances.
     """
     total = len(position)
     best, pairs = np.empty(0), np.empty((2, 0), dtype=np.int64)
@@ -92,7 +111,7 @@ def closest_pairs(position: Floats, count: int, distance: Callable[[Floats, Floa
         stop = min(start + rows, total)
         block = distance(position[start:stop], position[start:])
         wanted = np.arange(start, total) > np.arange(start, stop)[:, None]
-        if len(best) == count:  # a pair of higher numbers must be nearer to get in
+        if len(best) == count:  # a pair of higher numbers must be nearer to replace one
             wanted &= block < best[-1] if count else False
         row, column = np.nonzero(wanted)
         best = np.concatenate([best, block[row, column]])

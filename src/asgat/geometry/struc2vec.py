@@ -1,4 +1,4 @@
-"""Structural identity in a plane: nodes stand together if their surroundings have the same degrees."""
+"""Structural identity in a plane: nodes are close if their neighbourhoods have the same degrees."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def struc2vec(graph: Graph, seed: int = 0) -> npt.NDArray[np.float64]:
     """Positions [N, 2] whose distances follow struc2vec's structural distance (Ribeiro et al., KDD 2017).
 
     The distance f compares two nodes ring by ring, see :func:`structural_distance`. The original draws random walks
-    between similar nodes and embeds those; here log(1 + f), lest hubs press all others together, is laid out by
-    classical scaling.
+    between similar nodes and embeds those; here log(1 + f), so that hubs do not dominate, is laid out by classical
+    scaling.
 
     Cost: O(N²) pairs of rings; refused for more than 2,000 nodes.
 
     Args:
-        graph: the graph; weights and self-loops are not looked at.
-        seed: to set nodes on one point apart.
+        graph: the graph; weights and self-loops are ignored.
+        seed: of the jitter that separates nodes on one point.
     """
     if graph.num_nodes > MAX_NODES:
         raise AsgatError(

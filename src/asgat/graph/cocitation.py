@@ -1,4 +1,4 @@
-"""Directed graphs: nodes joined by what they point to, or by what points to them."""
+"""Directed graphs: nodes joined if they link to the same nodes, or are linked by the same nodes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from asgat.errors import AsgatError
 from asgat.graph import Graph
 from asgat.graph.graph import pairs
 
-MOST = 500_000_000  # walks of two steps, each a product of two numbers
+MOST = 500_000_000  # products of two numbers
 
 
 def cocitation_graph(edge_index: Any, num_nodes: int | None = None, direction: Literal["out", "in"] = "out") -> Graph:
-    r"""The undirected graph on which the spectral theory of a directed one is sound.
+    r"""An undirected graph from a directed one, on which spectral theory holds.
 
     Polynomials of the adjacency matrix A of a directed graph are unbounded. With
     :math:`\bar A = D_{out}^{-1/2} A D_{in}^{-1/2}`, those of :math:`\bar A \bar A^\top` (``"out"``) and
@@ -26,16 +26,16 @@ def cocitation_graph(edge_index: Any, num_nodes: int | None = None, direction: L
     .. math:: B_{out} = A D_{in}^{-1} A^\top, \qquad B_{in} = A^\top D_{out}^{-1} A,
 
     whose degrees are those of A, because :math:`B_{out} 1 = A D_{in}^{-1} d_{in} = d_{out}`. So this graph, with its
-    weights and self-loops, goes wherever a graph goes: operators, tables, certificates. Two nodes are joined in
-    :math:`B_{out}` if they point to the same one, the more the fewer others do; in :math:`B_{in}` if the same one
-    points to both.
+    weights and self-loops, can be used like any other: operators, tables, certificates. Two nodes are joined in
+    :math:`B_{out}` if they link to the same node, with a larger weight the fewer others do; in :math:`B_{in}` if the
+    same node links to both.
 
     O(Σ d²) time and memory at most, over the degrees in the middle.
 
     Args:
         edge_index: edges from u to v, [2, E]; arrays, lists or tensors. Several of one pair count once.
-        num_nodes: number of nodes; the largest named and one by default.
-        direction: ``"out"``, by what they point to, or ``"in"``, by what points to them.
+        num_nodes: number of nodes; by default the largest index plus one.
+        direction: ``"out"``, by the nodes they link to, or ``"in"``, by the nodes that link to them.
 
     Example:
         >>> graph = cocitation_graph([[0, 1], [2, 2]], num_nodes=3)  # 0 → 2 ← 1
@@ -58,6 +58,6 @@ def cocitation_graph(edge_index: Any, num_nodes: int | None = None, direction: L
         )
     share: npt.NDArray[np.float64] = np.divide(1.0, middle, out=np.zeros(num_nodes), where=middle > 0)
     joined = sp.csr_array(step @ sp.diags_array(share) @ step.T)
-    joined = sp.csr_array((joined + joined.T) / 2)  # symmetric but for rounding
+    joined = sp.csr_array((joined + joined.T) / 2)  # symmetric up to rounding
     joined.sort_indices()
     return Graph(joined)

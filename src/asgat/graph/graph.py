@@ -25,13 +25,12 @@ SelfLoops = Literal["keep", "add", "remove"]
 class Graph:
     r"""An undirected graph as a symmetric CSR adjacency matrix.
 
-    Every constructor symmetrises what it is given and merges duplicates: the weight of :math:`\{u, v\}` is the
-    largest weight any :math:`(u, v)` or :math:`(v, u)` carries, so an edge list that names each edge once, twice or
-    in one direction only gives the same graph. Isolated nodes and several components are welcome. A weight of zero
-    is no edge.
+    Every constructor symmetrises its input and merges duplicates: the weight of :math:`\{u, v\}` is the largest weight
+    of any :math:`(u, v)` or :math:`(v, u)`, so an edge list with each edge once, twice or in one direction gives the
+    same graph. Isolated nodes and several components are allowed. An edge of weight zero is dropped.
 
     Args:
-        adjacency: symmetric, with non-negative finite weights; prefer the ``from_*`` constructors, which see to that.
+        adjacency: symmetric, with non-negative finite weights; the ``from_*`` constructors ensure that.
 
     Example:
         >>> graph = Graph.from_edges([[0, 1, 1], [1, 0, 2]], num_nodes=4)
@@ -41,8 +40,6 @@ class Graph:
 
     adjacency: sp.csr_array
 
-    # -- construction -------------------------------------------------------------------------------------------
-
     @classmethod
     def from_edges(
         cls,
@@ -51,7 +48,7 @@ class Graph:
         edge_weight: Any = None,
         self_loops: SelfLoops = "keep",
     ) -> Graph:
-        """From endpoints ``edge_index`` of shape [2, E] and optional weights [E]; arrays, lists or tensors."""
+        """From ``edge_index`` of shape [2, E] and optional weights [E]; arrays, lists or tensors."""
         ends, num_nodes = pairs(edge_index, num_nodes)
         weight = np.ones(ends.shape[1]) if edge_weight is None else _to_numpy(edge_weight).astype(np.float64)
         if weight.shape != (ends.shape[1],):
@@ -91,31 +88,26 @@ class Graph:
         nodes: Any = None,
         self_loops: SelfLoops = "keep",
     ) -> Graph:
-        """From a data frame of edges; nodes are numbered in the order of ``nodes``, else in which they are met.
+        """From a data frame of edges, a row each, with a weight of 1 unless its column is named.
 
-        Args:
-            edges: one row per edge.
-            source, target, weight: its columns; without a weight it is 1.
-            nodes: the ids of all nodes, each once.
-            self_loops: keep, add or remove.
+        Nodes are numbered in the order of ``nodes``, the ids of all nodes, or else of their first occurrence.
         """
-        for column in (source, target, *([] if weight is None else [weight])):
+        columns = [source, target] if weight is None else [source, target, weight]
+        for column in columns:
             if column not in edges.columns:
                 raise AsgatError(
                     f"The edges have no column {column!r}; they have {', '.join(map(str, edges.columns))}."
                 )
-        one, other = edges[source].tolist(), edges[target].tolist()
-        met = [end for pair in zip(one, other, strict=True) for end in pair]
-        number = {node: i for i, node in enumerate(dict.fromkeys(met if nodes is None else list(nodes)))}
-        unknown = next((end for end in met if end not in number), None)
-        if unknown is not None:
+        ends = list(zip(edges[source].tolist(), edges[target].tolist(), strict=True))
+        ids = [end for pair in ends for end in pair] if nodes is None else nodes
+        number = {node: i for i, node in enumerate(dict.fromkeys(ids))}
+        try:
+            index = np.array([(number[u], number[v]) for u, v in ends], dtype=np.int64).reshape(-1, 2).T
+        except KeyError as error:
             raise AsgatError(
-                f"An edge names the node {unknown!r}, which is not among the nodes; add it or drop the edge."
-            )
-        ends = np.array([[number[end] for end in one], [number[end] for end in other]], dtype=np.int64)
-        return cls.from_edges(ends, len(number), None if weight is None else edges[weight].to_numpy(), self_loops)
-
-    # -- properties ---------------------------------------------------------------------------------------------
+                f"An edge names the node {error.args[0]!r}, which is not among the nodes; add it or drop the edge."
+            ) from None
+        return cls.from_edges(index, len(number), None if weight is None else edges[weight].to_numpy(), self_loops)
 
     @property
     def num_nodes(self) -> int:
@@ -144,8 +136,8 @@ class Graph:
     @cached_property
     def normalised_adjacency(self) -> sp.csr_array:
         r""":math:`D^{-1/2} A D^{-1/2}`; rows and columns of isolated nodes are empty."""
-        # Roots, and degrees relative to a row's largest weight, keep 1e308 and 1e-308 inside the range of a float64;
-        # one factor per end makes the matrix symmetric to the last bit.
+        # Roots, and degrees relative to a row's largest weight, keep 1e308 and 1e-308 within the range of a float64;
+        # one factor per end makes the matrix exactly symmetric.
         coo = self.adjacency.tocoo()
         row, col = coo.coords
         largest = np.zeros(self.num_nodes)
@@ -162,12 +154,12 @@ class Graph:
 
     @cached_property
     def lambda_max(self) -> float:
-        """Largest eigenvalue of the Laplacian by Lanczos iteration, times 1.01 and at most 2, which always holds."""
+        """Largest eigenvalue of the Laplacian by Lanczos iteration, times 1.01 and at most 2, the general bound."""
         from scipy.sparse.linalg import eigsh
 
         if self.num_nodes < 3 or not (np.abs(self.laplacian.data) > 1e-6).any():
             return 2.0  # too small, or too near to zero, for a Lanczos iteration
-        start = np.random.default_rng(0).standard_normal(self.num_nodes)  # fixed, so that the value is
+        start = np.random.default_rng(0).standard_normal(self.num_nodes)  # fixed, for the same value every time
         value = eigsh(self.laplacian, k=1, which="LA", return_eigenvectors=False, v0=start, tol=1e-4)
         return float(min(2.0, 1.01 * max(value[0], 1e-6)))
 
@@ -186,7 +178,7 @@ class Graph:
 
 
 def pairs(edge_index: Any, num_nodes: int | None) -> tuple[npt.NDArray[np.int64], int]:
-    """Endpoints [2, E] and the number of nodes, the largest named and one by default; refused where they do not fit."""
+    """Endpoints [2, E] and the number of nodes, by default the largest index plus one, checked."""
     ends = _to_numpy(edge_index)
     if ends.ndim != 2 or ends.shape[0] != 2:
         raise AsgatError(f"edge_index must have shape [2, E], not {list(ends.shape)}; transpose a list of pairs.")
@@ -216,28 +208,44 @@ def _to_numpy(values: Any) -> npt.NDArray[Any]:
 def _symmetric(
     ends: npt.NDArray[np.int64], weight: npt.NDArray[np.float64], num_nodes: int, self_loops: SelfLoops
 ) -> sp.csr_array:
-    """Check weights, treat self-loops, mirror, and keep the largest weight of every pair."""
+    check_weights(ends[0], ends[1], weight)
+    row, col = (np.concatenate(pair)[np.tile(weight > 0, 2)] for pair in (ends, ends[::-1]))
+    weight = np.tile(weight[weight > 0], 2)
+    row, col, weight = merge_entries(row, col, weight, self_loops, range(num_nodes))
+    matrix = sp.csr_array((weight, (row, col)), shape=(num_nodes, num_nodes))
+    matrix.sort_indices()
+    return matrix
+
+
+def check_weights(source: npt.NDArray[Any], target: npt.NDArray[Any], weight: npt.NDArray[np.float64]) -> None:
+    """Refuses edges with a weight that is negative or not finite."""
     bad = np.flatnonzero(~np.isfinite(weight) | (weight < 0))
     if bad.size:
-        u, v = ends[:, bad[0]]
         raise AsgatError(
-            f"The edge ({u}, {v}) has weight {weight[bad[0]]}; weights must be finite and not negative. "
-            "Drop such edges or shift the weights."
+            f"The edge ({source[bad[0]]}, {target[bad[0]]}) has weight {weight[bad[0]]}; weights must be finite and "
+            "not negative. Drop such edges or shift the weights."
         )
-    row, col = ends
+
+
+def merge_entries(
+    row: npt.NDArray[np.int64],
+    col: npt.NDArray[np.int64],
+    weight: npt.NDArray[np.float64],
+    self_loops: SelfLoops,
+    nodes: range,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Entries of the rows ``nodes`` sorted by row and column, each pair once with its largest weight."""
     if self_loops == "add":
-        without = np.setdiff1d(np.arange(num_nodes), row[(row == col) & (weight > 0)])
+        without = np.setdiff1d(np.arange(nodes.start, nodes.stop), row[row == col])
         row, col = np.concatenate([row, without]), np.concatenate([col, without])
         weight = np.concatenate([weight, np.ones(len(without))])
-    elif self_loops not in ("keep", "remove"):
+    elif self_loops == "remove":
+        kept = row != col
+        row, col, weight = row[kept], col[kept], weight[kept]
+    elif self_loops != "keep":
         raise AsgatError(f"self_loops must be keep, add or remove, not {self_loops!r}.")
-    kept = weight > 0 if self_loops != "remove" else (weight > 0) & (row != col)
-    row, col, weight = row[kept], col[kept], weight[kept]
-    row, col, weight = np.concatenate([row, col]), np.concatenate([col, row]), np.concatenate([weight, weight])
     order = np.lexsort((-weight, col, row))  # the largest weight of a pair comes first
     row, col, weight = row[order], col[order], weight[order]
     first = np.ones(len(row), dtype=bool)
     first[1:] = (row[1:] != row[:-1]) | (col[1:] != col[:-1])
-    matrix = sp.csr_array((weight[first], (row[first], col[first])), shape=(num_nodes, num_nodes))
-    matrix.sort_indices()
-    return matrix
+    return row[first], col[first], weight[first]

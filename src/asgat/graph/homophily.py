@@ -1,7 +1,7 @@
-r"""How alike neighbours are: the paper's :math:`\beta`, and two edge-wise measures beside it.
+r"""Homophily: the paper's :math:`\beta`, and two edge-wise measures.
 
-All of them read the graph as unweighted and leave self-loops out. Nodes with label -1 are unlabelled: they are
-neither judged nor counted as neighbours.
+All ignore weights and self-loops. Nodes with label -1 are unlabelled: they have no value and are not counted as
+neighbours.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How many edges lie between nodes."""
+"""Hop distances between nodes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from asgat.kernels.cpu.jit import compiled
 
 
 def hop_distances(graph: Graph, sources: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-    """Edges on the shortest way from each source to each node, [sources, N]; -1 where there is none.
+    """Edges on the shortest path from each source to each node, [sources, N]; -1 where there is none.
 
-    Weights are not looked at. Cost: O(N + E) per source, sources side by side.
+    Weights are ignored. Cost: O(N + E) per source, sources in parallel.
     """
     distance = np.full((len(sources), graph.num_nodes), -1, dtype=np.int32)
     _breadth_first(graph.adjacency.indptr, graph.adjacency.indices, sources, distance)

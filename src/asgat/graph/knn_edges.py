@@ -1,4 +1,4 @@
-"""Links between nodes whose features are alike, beside those of the graph."""
+"""k-nearest-neighbour edges: edges between nodes with similar features, added to those of the graph."""
 
 from __future__ import annotations
 
@@ -13,24 +13,23 @@ from asgat.graph import Graph
 
 MOST_NODES = 50_000  # every pair of them is compared
 BLOCK = 8_000_000  # cosines at a time
-DENSE = 0.2  # share of features that are not zero, from which on a dense product is the quicker one
+DENSE = 0.2  # share of features that are not zero, from which a dense product is faster
 
 
 def add_knn_edges(graph: Graph, x: npt.NDArray[np.float32], number: int, weight: float) -> Graph:
-    r"""The graph with every node joined to the nodes whose features are most like its own.
+    r"""The graph with edges from every node to the nodes with the most similar features.
 
-    Features are alike by the cosine between them, each column weighted by how rare it is (tf-idf: a word that few texts
-    have says more than one that all have; columns without zeros are weighted alike). Nodes that share no feature are
-    not joined, and links the graph has keep their weight where it is larger. So a node without links, or with few, can
-    attend to others; what the new links are worth depends on how often nodes alike are of one class.
+    Similarity is the cosine of tf-idf weighted features: rare columns count more, columns without zeros all the same.
+    Nodes that share no feature are not joined, and existing edges keep their weight where it is larger. So a node with
+    few edges can attend to others; whether that helps depends on how often similar nodes are of one class.
 
     O(N²) cosines, in blocks.
 
     Args:
         graph: the graph.
         x: features [N, F].
-        number: how many nodes each node chooses; it may be chosen by more.
-        weight: of the new links, where 1 is the mean weight of the graph's own.
+        number: how many nodes each node selects; it may be selected by more.
+        weight: of the new edges, relative to the mean weight of the graph's edges.
 
     Example:
         >>> joined = add_knn_edges(Graph.from_edges([[0], [1]], 3), np.array([[1, 0], [0, 1], [0, 1]], "f"), 1, 0.5)
@@ -53,10 +52,10 @@ def add_knn_edges(graph: Graph, x: npt.NDArray[np.float32], number: int, weight:
 
 
 def _most_alike(x: npt.NDArray[np.float32], number: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """The nodes most like each node, [N, number], and whether they share anything with it.
+    """The nodes most similar to each node, [N, number], and whether they share any feature with it.
 
-    Of nodes that are equally like it, to nine digits, the next in number come first: the same ones on every machine,
-    and where many nodes are all alike no few of them are chosen by all.
+    Of equally similar nodes, to nine digits, those that follow the node in number come first: the same on every
+    machine, and among many identical nodes no few are selected by all.
     """
     from sklearn.feature_extraction.text import TfidfTransformer
 
@@ -79,7 +78,7 @@ def _most_alike(x: npt.NDArray[np.float32], number: int) -> tuple[npt.NDArray[np
 
 
 def _usual_weight(graph: Graph) -> float:
-    """The mean weight of links between different nodes; 1 where there is none."""
+    """The mean weight of edges between different nodes; 1 without any."""
     link = graph.adjacency.tocoo()
     weight = link.data[link.coords[0] != link.coords[1]]
     largest = float(weight.max(initial=0.0))

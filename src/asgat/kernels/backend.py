@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -18,6 +19,11 @@ def kernels(operator: str, tensor: Tensor) -> Any:
     return _load(operator, tensor.device.type)
 
 
+def kernel(operator: str, name: str) -> Callable[..., Any]:
+    """A function that calls the kernel of this name for the device of its first argument."""
+    return lambda *arguments: getattr(_load(operator, arguments[0].device.type), name)(*arguments)
+
+
 @cache
 def _load(operator: str, device: str) -> Any:
     compiler = COMPILER.get(device)
@@ -27,5 +33,5 @@ def _load(operator: str, device: str) -> Any:
 
 
 def compute_dtype(*tensors: Tensor) -> torch.dtype:
-    """float64 if any of the tensors is, otherwise float32: what the kernels compute in."""
+    """float64 if any of the tensors is, otherwise float32: the precision the kernels compute in."""
     return torch.float64 if any(tensor.dtype == torch.float64 for tensor in tensors) else torch.float32

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from asgat.kernels.backend import compute_dtype, kernels
+from asgat.kernels.backend import compute_dtype, kernel
 from asgat.kernels.operator import Operator
 
 
@@ -27,12 +27,12 @@ def csr_matmul(
     to ``value``, which holds features under dropout. Computed in float32, or in float64 if either input is. All sums
     have a fixed order.
 
-    Cost: O(nnz · F) time forward and backward; memory beside the outputs is O(nnz) for the gradient.
+    Cost: O(nnz · F) time forward and backward; O(nnz) memory in addition to the outputs for the gradient.
 
     Args:
         indptr, index, value: an [N, M] matrix in CSR form: [N + 1], [nnz], [nnz]. Indices are within 0..M-1.
         indptr_t, index_t: the pattern of its transpose: [M + 1], [nnz].
-        order_t: where each entry of the transpose stands in ``value``, [nnz].
+        order_t: position in ``value`` of each entry of the transpose, [nnz].
         dense: right factor, [M, F].
 
     Shapes:
@@ -43,46 +43,30 @@ def csr_matmul(
     return out
 
 
-def _product(indptr: Tensor, index: Tensor, value: Tensor, dense: Tensor) -> Tensor:
-    out: Tensor = kernels("csr_matmul", dense).csr_matmul(indptr, index, value, dense)
-    return out
-
-
-def _empty(indptr: Tensor, dense: Tensor) -> Tensor:
-    return dense.new_empty(*dense.shape[:-2], indptr.numel() - 1, dense.size(-1))
-
-
-def _forward(
-    indptr: Tensor,
-    index: Tensor,
-    value: Tensor,
-    indptr_t: Tensor,
-    index_t: Tensor,
-    order_t: Tensor,
-    dense: Tensor,
-) -> Tensor:
-    return _product(indptr, index, value, dense)
-
-
 def _setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-    _, _, value, indptr_t, index_t, order_t, _ = inputs
-    ctx.save_for_backward(value, indptr_t, index_t, order_t)
+    ctx.save_for_backward(*inputs[2:6])
 
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     value, indptr_t, index_t, order_t = ctx.saved_tensors
-    return None, None, None, None, None, None, _csr_product(indptr_t, index_t, value.index_select(-1, order_t), grad)
+    return *(None,) * 6, _csr_product(indptr_t, index_t, value.index_select(-1, order_t), grad)
 
 
+def _fake(indptr: Tensor, *others: Tensor) -> Tensor:
+    dense = others[-1]
+    return dense.new_empty(*dense.shape[:-2], indptr.numel() - 1, dense.size(-1))
+
+
+_product = kernel("csr_matmul", "csr_matmul")
 _csr_product = Operator(
-    "asgat::csr_product",
-    _product,
-    lambda indptr, index, value, dense: _empty(indptr, dense),
+    "asgat::csr_product", "(Tensor indptr, Tensor index, Tensor value, Tensor dense) -> Tensor", _product, _fake
 )
 _csr_matmul = Operator(
     "asgat::csr_matmul",
-    _forward,
-    lambda indptr, index, value, indptr_t, index_t, order_t, dense: _empty(indptr, dense),
+    "(Tensor indptr, Tensor index, Tensor value, Tensor indptr_t, Tensor index_t, Tensor order_t, Tensor dense)"
+    " -> Tensor",
+    lambda indptr, index, value, *others: _product(indptr, index, value, others[-1]),
+    _fake,
     _setup_context,
     _backward,
 )

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from asgat.errors import AsgatError
-from asgat.kernels.backend import compute_dtype, kernels
+from asgat.kernels.backend import compute_dtype, kernel
 from asgat.kernels.each_run import each_run
 from asgat.kernels.operator import Operator
 
@@ -21,13 +21,13 @@ def gather_sum(x: Tensor, index: Tensor, weight: Tensor, bias: Tensor | None = N
     with gradients to ``x``, ``weight`` and ``bias``. Entries of weight 0 cost nothing forward. Computed in float32, or
     in float64 if either input is; half-precision inputs are promoted.
 
-    Cost: O(B · K · F) time forward and in each of the two gradients; memory beside the outputs is O(B · K + M) for
-    the gradient to ``x``, nothing otherwise. On CPU, and on CUDA under ``torch.use_deterministic_algorithms``, every
-    sum has a fixed order; on CUDA the gradient to ``x`` otherwise adds atomically.
+    Cost: O(B · K · F) time forward and in each of the two gradients; O(B · K + M) memory in addition to the outputs
+    for the gradient to ``x``. On CPU, and on CUDA under ``torch.use_deterministic_algorithms``, every sum has a fixed
+    order; on CUDA the gradient to ``x`` otherwise adds atomically.
 
     Args:
         x: rows to gather, [M, F].
-        index: which rows, [B, K], int64 or int32, within 0..M-1 (checked on CPU; on CUDA others are left out).
+        index: which rows, [B, K], int64 or int32, within 0..M-1 (checked on CPU; ignored outside of it on CUDA).
         weight: their weights, [B, K].
         bias: added to every H-th row, [H, F]; H divides B. With [R, H, F] each of R equal blocks of rows, those of
             stacked runs, has its own.
@@ -44,7 +44,7 @@ def gather_sum(x: Tensor, index: Tensor, weight: Tensor, bias: Tensor | None = N
     """
     if x.dim() != 2 or index.dim() != 2 or index.shape != weight.shape:
         raise AsgatError(
-            f"gather_sum needs x [M, F] and index and weight of one shape [B, K], but x is {list(x.shape)}, "
+            f"gather_sum needs x [M, F] and index and weight of the same shape [B, K], but x is {list(x.shape)}, "
             f"index {list(index.shape)} and weight {list(weight.shape)}."
         )
     if bias is not None:
@@ -55,21 +55,6 @@ def gather_sum(x: Tensor, index: Tensor, weight: Tensor, bias: Tensor | None = N
             )
     dtype = compute_dtype(x, weight)
     out: Tensor = _gather_sum(x.to(dtype), index, weight.to(dtype), None if bias is None else bias.to(dtype))
-    return out
-
-
-def _forward(x: Tensor, index: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    out: Tensor = kernels("gather_sum", x).gather_sum(x, index, weight, bias)
-    return out
-
-
-def _to_x(grad: Tensor, index: Tensor, weight: Tensor, size: int) -> Tensor:
-    out: Tensor = kernels("gather_sum", grad).gather_sum_grad_x(grad, index, weight, size)
-    return out
-
-
-def _to_weight(grad: Tensor, x: Tensor, index: Tensor) -> Tensor:
-    out: Tensor = kernels("gather_sum", grad).gather_sum_grad_weight(grad, x, index)
     return out
 
 
@@ -98,14 +83,21 @@ def _to_bias(grad: Tensor, shape: torch.Size) -> Tensor:
 
 
 _gather_sum_grad_x = Operator(
-    "asgat::gather_sum_grad_x", _to_x, lambda grad, index, weight, size: grad.new_empty(size, grad.size(1))
+    "asgat::gather_sum_grad_x",
+    "(Tensor grad, Tensor index, Tensor weight, SymInt size) -> Tensor",
+    kernel("gather_sum", "gather_sum_grad_x"),
+    lambda grad, index, weight, size: grad.new_empty(size, grad.size(1)),
 )
 _gather_sum_grad_weight = Operator(
-    "asgat::gather_sum_grad_weight", _to_weight, lambda grad, x, index: x.new_empty(index.shape)
+    "asgat::gather_sum_grad_weight",
+    "(Tensor grad, Tensor x, Tensor index) -> Tensor",
+    kernel("gather_sum", "gather_sum_grad_weight"),
+    lambda grad, x, index: x.new_empty(index.shape),
 )
 _gather_sum = Operator(
     "asgat::gather_sum",
-    _forward,
+    "(Tensor x, Tensor index, Tensor weight, Tensor? bias) -> Tensor",
+    kernel("gather_sum", "gather_sum"),
     lambda x, index, weight, bias: x.new_empty(index.size(0), x.size(1)),
     _setup_context,
     _backward,

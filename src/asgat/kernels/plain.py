@@ -1,4 +1,4 @@
-"""The same operators in plain PyTorch, for devices without compiled kernels: slower, and more memory."""
+"""The same operators in plain PyTorch, for devices without compiled kernels: slower, with more memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-AT_ONCE = 1 << 24  # scores held at a time
+AT_ONCE = 1 << 24  # scores computed at a time
 
 
 def gather_sum(x: Tensor, index: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -43,15 +43,9 @@ def csr_matmul(indptr: Tensor, index: Tensor, value: Tensor, dense: Tensor) -> T
 
 
 def select_top(
-    value: Tensor,
-    indptr: Tensor,
-    order: Tensor,
-    widths: Sequence[int],
-    counts: Sequence[int],
-    coefficients: Tensor,
-    k: int,
-    hint: Tensor,
-) -> tuple[Tensor, Tensor]:
+    value: Tensor, indptr: Tensor, order: Tensor, widths: Sequence[int], counts: Sequence[int], coefficients: Tensor,
+    k: int, hint: Tensor,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     shape = coefficients.size(0), indptr.numel() - 1, k
     score = coefficients.new_full(shape, -torch.inf)
     position = indptr.new_full(shape, -1)
@@ -63,15 +57,9 @@ def select_top(
 
 
 def select_rows(
-    value: Tensor,
-    indptr: Tensor,
-    rows: Tensor,
-    width: int,
-    coefficients: Tensor,
-    score: Tensor,
-    position: Tensor,
+    value: Tensor, indptr: Tensor, rows: Tensor, width: int, coefficients: Tensor, score: Tensor, position: Tensor
 ) -> None:
-    """Fill in the results of the given rows, none of them longer than ``width``."""
+    """Fill in the results of the given rows, none longer than ``width``."""
     if value.size(0) == 0:
         return
     k = min(width, score.size(2))

@@ -1,4 +1,4 @@
-"""Rows of different lengths over one long array of entries, and how a GPU should walk them."""
+"""Rows of different lengths over one array of entries, in buckets for a GPU."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from torch import Tensor
 from asgat.errors import AsgatError
 
 NARROWEST = 64
-# Rows join the next wider bucket rather than get a launch of their own if that adds no more padded entries than this.
+# Rows join the next wider bucket instead of a separate launch if that adds no more padded entries than this.
 WORTH_A_LAUNCH = 1 << 17
 
 
 class RaggedRows:
-    r"""Row v holds the entries ``indptr[v]`` to ``indptr[v + 1]``. Built once per table, outside of any training step:
-    on CUDA the constructor waits for the device, and nothing that uses the object does.
+    r"""Row v holds the entries ``indptr[v]`` to ``indptr[v + 1] - 1``.
 
-    The rows are sorted into buckets by their length, padded to a power of two, so that on CUDA short rows do not pay
-    for long ones. O(N log N) time, O(N) memory.
+    Rows are sorted into buckets by their length, padded to a power of two, so that on CUDA short rows do not cost as
+    much as long ones. Built once per table: on CUDA the constructor waits for the device. O(N log N) time, O(N) memory.
 
     Args:
         indptr: bounds, [N + 1], int64, from 0, not decreasing.
@@ -55,7 +54,7 @@ class RaggedRows:
 
 
 def buckets(length: Tensor) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Widths and numbers of rows, narrowest first, of rows of those lengths; waits for the device."""
+    """Widths and numbers of rows of the buckets, narrowest first; waits for the device."""
     widest = max(NARROWEST, int(length.max())) if length.numel() else NARROWEST
     powers = [NARROWEST << i for i in range((widest - 1).bit_length() - (NARROWEST - 1).bit_length() + 1)]
     within = torch.bucketize(length, torch.tensor(powers, device=length.device))

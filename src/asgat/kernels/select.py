@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from asgat.errors import AsgatError
-from asgat.kernels.backend import compute_dtype, kernels
+from asgat.kernels.backend import compute_dtype, kernel
 from asgat.kernels.operator import Operator
 from asgat.kernels.ragged_rows import RaggedRows
 
@@ -22,20 +21,17 @@ def select_top(
     .. math:: s^{(h)}_e = \sum_{p} coefficients_{hp} \, value_{ep}
 
     among the entries e of each row, for every head h: largest first, ties to the lower position. Rows with fewer than
-    k entries are filled up with position -1 and score -∞; an entry whose score is NaN or -∞ is never selected.
+    k entries are padded with position -1 and score -∞; an entry whose score is NaN or -∞ is never selected.
 
-    The gradient goes to ``coefficients``, through the selected entries, and to nothing else. ``value`` may be stored
-    in half precision; sums are float32, or float64 if either input is.
-
-    Cost: O(entries · P · H) time, plus O(H · k) for each time an entry enters a row's best; memory is the two outputs
-    and, for the gradient, O(H · P). The scores of all entries are never held.
+    The gradient goes to ``coefficients`` only, through the selected entries. ``value`` may be stored in half precision;
+    sums are float32, or float64 if either input is. O(entries · P · H) time; not all scores are stored at once.
 
     Args:
-        value: what each entry holds, [entries, P].
-        rows: which entries make up which row.
+        value: values of each entry, [entries, P].
+        rows: the entries of each row.
         coefficients: weights of each head, [H, P].
         k: how many entries to select.
-        hint: what was selected for similar coefficients; the CPU is faster for it, and the result the same.
+        hint: positions selected for similar coefficients; on the CPU this saves time and does not change the result.
 
     Shapes:
         - **output**: position [H, N, k], int64, and score [H, N, k] in the dtype of ``coefficients``
@@ -58,7 +54,8 @@ def select_top(
     if hint is None:
         hint = rows.indptr.new_empty(0, 0, 0)
     elif hint.shape != (coefficients.size(0), rows.num_rows, k):
-        raise AsgatError(f"hint has shape {list(hint.shape)}, but {[coefficients.size(0), rows.num_rows, k]} was due.")
+        shape = [coefficients.size(0), rows.num_rows, k]
+        raise AsgatError(f"hint must have shape {shape}, but has {list(hint.shape)}.")
     wide = coefficients.to(compute_dtype(value, coefficients))
     score, position = _select_top(value, rows.indptr, rows.order, rows.widths, rows.counts, wide, k, hint)
     narrow = coefficients.dtype == torch.float32 and score.dtype == torch.float64
@@ -66,56 +63,20 @@ def select_top(
 
 
 def rescore(value: Tensor, coefficients: Tensor, position: Tensor, score: Tensor) -> Tensor:
-    """Scores that :func:`select_top` gave for the same coefficients, again with a gradient to these.
-
-    Forward it costs a copy: what was selected and how it scored is known.
-    """
+    """Scores that :func:`select_top` returned for the same coefficients, with a new gradient to them, for a copy."""
     again: Tensor = _rescore(value, coefficients.to(score.dtype), position, score)
     return again
 
 
-def _forward(
-    value: Tensor,
-    indptr: Tensor,
-    order: Tensor,
-    widths: Sequence[int],
-    counts: Sequence[int],
-    coefficients: Tensor,
-    k: int,
-    hint: Tensor,
-) -> tuple[Tensor, Tensor]:
-    out: tuple[Tensor, Tensor] = kernels("select", value).select_top(
-        value, indptr, order, widths, counts, coefficients, k, hint
-    )
-    return out
-
-
-def _fake(
-    value: Tensor,
-    indptr: Tensor,
-    order: Tensor,
-    widths: Sequence[int],
-    counts: Sequence[int],
-    coefficients: Tensor,
-    k: int,
-    hint: Tensor,
-) -> tuple[Tensor, Tensor]:
+def _fake(value: Tensor, indptr: Tensor, *others: Any) -> tuple[Tensor, Tensor]:
+    *_, coefficients, k, _ = others
     shape = coefficients.size(0), indptr.numel() - 1, k
     return coefficients.new_empty(shape), indptr.new_empty(shape)
 
 
-def _again(value: Tensor, coefficients: Tensor, position: Tensor, score: Tensor) -> Tensor:
-    return score.clone()
-
-
-def _to_coefficients(value: Tensor, position: Tensor, grad: Tensor) -> Tensor:
-    out: Tensor = kernels("select", value).select_top_grad(value, position, grad)
-    return out
-
-
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
     ctx.save_for_backward(inputs[0], output[1])
-    ctx.set_materialize_grads(False)  # positions have none
+    ctx.set_materialize_grads(False)  # there is none to positions
 
 
 def _backward(ctx: Any, grad: Tensor | None, grad_position: None) -> tuple[Tensor | None, ...]:
@@ -135,13 +96,23 @@ def _rescore_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
 
 _select_top_grad = Operator(
     "asgat::select_top_grad",
-    _to_coefficients,
+    "(Tensor value, Tensor position, Tensor grad) -> Tensor",
+    kernel("select", "select_top_grad"),
     lambda value, position, grad: grad.new_empty(position.size(0), value.size(1)),
 )
-_select_top = Operator("asgat::select_top", _forward, _fake, _setup_context, _backward)
+_select_top = Operator(
+    "asgat::select_top",
+    "(Tensor value, Tensor indptr, Tensor order, SymInt[] widths, SymInt[] counts, Tensor coefficients, SymInt k,"
+    " Tensor hint) -> (Tensor, Tensor)",
+    kernel("select", "select_top"),
+    _fake,
+    _setup_context,
+    _backward,
+)
 _rescore = Operator(
     "asgat::rescore",
-    _again,
+    "(Tensor value, Tensor coefficients, Tensor position, Tensor score) -> Tensor",
+    lambda value, coefficients, position, score: score.clone(),
     lambda value, coefficients, position, score: torch.empty_like(score),
     _rescore_context,
     _rescore_backward,

@@ -13,6 +13,7 @@ from asgat.kernels import dropout, gather_sum, row_softmax
 from asgat.kernels.dropout import Probability, drops
 from asgat.kernels.each_run import scale_heads
 from asgat.spectral.certificate import Certificate
+from asgat.spectral.graph_operator import as_graph_operator
 from asgat.spectral.spectral_operator import SpectralOperator, check_k
 
 
@@ -119,8 +120,8 @@ def attend(
 def filtered(operator: SpectralOperator, filter: SpectralFilter, signal: Tensor) -> Tensor:
     """The signal [N, F] filtered by the response of one head; [R, N, F] for stacked runs, each by its own."""
     if not isinstance(filter, FilterStack):
-        return operator.apply(filter, signal.reshape(signal.shape[-2:])).view(signal.shape)
+        return as_graph_operator(operator).apply(filter, signal.reshape(signal.shape[-2:])).view(signal.shape)
     if operator.stacks_heads:
-        return operator.apply(filter, signal)
+        return as_graph_operator(operator).apply(filter, signal)
     runs = zip(filter.each(), signal.unbind(), strict=True)
-    return torch.cat([operator.apply(single, own) for single, own in runs])
+    return torch.cat([as_graph_operator(operator).apply(single, own) for single, own in runs])

@@ -1,8 +1,7 @@
 """Other methods as spectral filters: GCN, polynomial filters, GAT's mask and DeepWalk (appendix D of the paper).
 
-Each function takes an operator class (or a ``functools.partial`` of one) that is called with the graph, a dtype and a
-device. By default that is a :class:`~asgat.spectral.ChebyshevOperator` of the response's own degree, which represents a
-polynomial exactly; one of a lower order would approximate it.
+``operator`` is an operator class (or a ``functools.partial`` of one), called with the graph, a dtype and a device. The
+default is a :class:`~asgat.spectral.ChebyshevOperator` of the response's degree, which represents a polynomial exactly.
 """
 
 from __future__ import annotations
@@ -10,15 +9,16 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from asgat.available_memory import available_memory
 from asgat.errors import AsgatError
 from asgat.filters import PolynomialFilter, WalkFilter
 from asgat.graph import Graph
 from asgat.nn.asgat_conv import OperatorFactory
-from asgat.nn.memory_plan import available_memory
-from asgat.spectral import ChebyshevOperator, SpectralOperator
+from asgat.spectral import ChebyshevOperator, GraphOperator
+from asgat.spectral.graph_operator import as_graph_operator
 
-_NO_EDGE = 1e-9  # of a normalised weight: what rounding leaves where there is no edge is far below
-_LOG_ONE = 1e-12  # what rounding leaves of log 1, a value that symmetric graphs have often
+_NO_EDGE = 1e-9  # of a normalised weight: rounding leaves far less where there is no edge
+_LOG_ONE = 1e-12  # rounding leaves less of log 1, a frequent value in symmetric graphs
 _BLOCK = 128  # columns of a dense matrix computed at a time
 
 
@@ -28,17 +28,11 @@ def gcn_layer(graph: Graph, x: Tensor, weight: Tensor, operator: OperatorFactory
     .. math::
         \tilde D^{-1/2} \tilde A \tilde D^{-1/2} \, x W = \tilde U (I - \tilde\Lambda) \tilde U^\top x W
 
-    :math:`\tilde A` is A with a self-loop of weight 1 wherever a node has none. A self-loop that is there keeps its
-    weight, as in PyG's ``GCNConv``; the paper's :math:`A + I` says the same of graphs without self-loops.
-
-    Args:
-        graph: the graph, without the added self-loops.
-        x: features [N, in].
-        weight: W [in, out].
-        operator: makes the operator.
+    :math:`\tilde A` is A with a self-loop of weight 1 wherever a node has none. An existing self-loop keeps its weight,
+    as in PyG's ``GCNConv``; for graphs without self-loops this is the paper's :math:`A + I`.
 
     Returns:
-        [N, out]; differentiable in ``x`` and ``weight``.
+        [N, out] for ``x`` [N, in] and ``weight`` [in, out]; differentiable in both.
 
     Example:
         >>> gcn_layer(Graph.from_edges([[0], [1]], 3), torch.eye(3), torch.eye(3)).round(decimals=6).tolist()
@@ -51,20 +45,13 @@ def gcn_layer(graph: Graph, x: Tensor, weight: Tensor, operator: OperatorFactory
 def polynomial_layer(
     graph: Graph, x: Tensor, weight: Tensor, filter: PolynomialFilter, operator: OperatorFactory | None = None
 ) -> Tensor:
-    r"""A layer with a polynomial filter, as ChebNet's and its kin, before its activation.
+    r"""A layer with a polynomial filter, such as ChebNet's, before its activation.
 
     .. math::
         y = U g_\theta(\Lambda) U^\top x W = \sum_{j} \theta_j L^j x W
 
-    Args:
-        graph: the graph.
-        x: features [N, in].
-        weight: W [in, out].
-        filter: holds :math:`\theta`, one column per head.
-        operator: makes the operator.
-
     Returns:
-        [heads, N, out]; differentiable in ``x``, ``weight`` and the filter's θ.
+        [heads, N, out] for ``x`` [N, in] and ``weight`` [in, out]; differentiable in these and the filter's θ.
 
     Example:
         >>> theta = PolynomialFilter(heads=2, degree=3)
@@ -75,7 +62,7 @@ def polynomial_layer(
 
 
 def adjacency(graph: Graph, operator: OperatorFactory | None = None) -> Tensor:
-    r"""The adjacency matrix, read back from the spectrum.
+    r"""The adjacency matrix, recovered from the spectrum.
 
     .. math::
         A = D^{1/2} U (I - \Lambda) U^\top D^{1/2}
@@ -100,13 +87,13 @@ def gat_attention(graph: Graph, score: Tensor, operator: OperatorFactory | None 
         \tilde\Psi = \tilde U (I - \tilde\Lambda) \tilde U^\top
 
     with the self-loops GAT adds. The paper masks by a product with A; that leaves a score of 0, which a softmax gives
-    weight :math:`e^0`, so what GAT does is said with :math:`-\infty`. An edge whose normalised weight
-    :math:`A_{vu} / \sqrt{d_v d_u}` is below 1e-9 counts as none.
+    weight :math:`e^0`, so GAT's mask is :math:`-\infty` here. An edge whose normalised weight
+    :math:`A_{vu} / \sqrt{d_v d_u}` is below 1e-9 is ignored.
 
     Args:
         graph: the graph.
         score: :math:`e_{vu}` after the LeakyReLU, [..., N, N], a row for every attending node v.
-        operator: makes the operator.
+        operator: see above.
 
     Returns:
         Weights of the same shape; each row sums to 1. Costly: meant for small graphs.
@@ -135,10 +122,10 @@ def deepwalk_matrix(
         graph: the graph; vol(G) is the sum of its degrees, a self-loop counted once.
         window: K, the longest walk.
         negative: b, the number of negative samples.
-        operator: makes the operator.
+        operator: see above.
 
     Returns:
-        [N, N], symmetric and non-negative, in double precision: refused where memory does not hold it.
+        [N, N], symmetric and non-negative, in double precision; refused where memory does not suffice.
 
     Example:
         >>> deepwalk_matrix(Graph.from_edges([[0, 1], [1, 2]]), window=1).exp().round(decimals=6).tolist()
@@ -155,21 +142,21 @@ def deepwalk_matrix(
 
 def _make(
     operator: OperatorFactory | None, graph: Graph, degree: int, dtype: torch.dtype, device: torch.device | str = "cpu"
-) -> SpectralOperator:
+) -> GraphOperator:
     """The operator of a graph; without a factory the Chebyshev one that is exact for polynomials of this degree."""
     if operator is not None:
-        return operator(graph, dtype=dtype, device=device)
+        return as_graph_operator(operator(graph, dtype=dtype, device=device))
     return ChebyshevOperator(graph, order=max(1, degree), dtype=dtype, device=device, cache_bytes=0)
 
 
 def _matrix(graph: Graph, filter: WalkFilter, operator: OperatorFactory | None) -> Tensor:
     """The dense matrix U g(Λ) Uᵀ, by one-hot signals; refused, before it is allocated, where memory is short."""
     n = graph.num_nodes
-    needed, free = 2 * 8 * n * n, available_memory()  # the matrix, and a copy for whoever works on it
+    needed, free = 2 * 8 * n * n, available_memory()  # the matrix, and a copy to work on
     if free is not None and needed > free:
         raise AsgatError(
             f"A dense matrix of {n:,} × {n:,} numbers and work on it need about {needed / 2**30:,.1f} GiB, more than "
-            f"the {free / 2**30:,.1f} GiB that are free; take a smaller graph or a larger machine."
+            f"the {free / 2**30:,.1f} GiB that are free; use a smaller graph or a larger machine."
         )
     made = _make(operator, graph, filter.window, torch.float64)
     matrix = torch.empty(n, n, dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""DeepWalk embeddings of nodes, by factorising the matrix of the walks."""
+"""DeepWalk embeddings of nodes, by factorising the matrix of its walks."""
 
 from __future__ import annotations
 
@@ -17,16 +17,14 @@ from asgat.nn.connections import deepwalk_matrix
 ENDINGS = (".npz", ".npy", ".csv", ".tsv")
 MATRIX_NODES = 5000  # up to which an .npz file holds the matrix too
 
-_DENSE_NODES = (
-    2000  # up to which the whole spectrum is cheap; beyond, Lanczos iterations find the part that is asked for
-)
+_DENSE_NODES = 2000  # up to which the whole spectrum is cheap; beyond, Lanczos iterations find the needed part
 
 Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Embedding:
-    """Vectors of nodes and what they were made of.
+    """Vectors of nodes and the matrix they factorise.
 
     Attributes:
         vectors: a row for every node, [N, d].
@@ -49,8 +47,8 @@ def deepwalk(graph: Graph, dimensions: int = 16, window: int = 10, negative: flo
     r"""DeepWalk's embedding as NetMF computes it: :math:`U_d \Sigma_d^{1/2}` of :func:`deepwalk_matrix`.
 
     The matrix is symmetric, so its singular vectors are eigenvectors, those of the largest absolute eigenvalues. Each
-    column's entry of largest magnitude is positive, the first one where several are. Nodes without edges, and others
-    whose row of the matrix is zero, get zeros; so do dimensions beyond the rank of the matrix.
+    column's entry of largest magnitude is positive, the first one where several are. Nodes whose
+    row of the matrix is zero, as those without edges, get zeros; so do dimensions beyond the rank of the matrix.
 
     Args:
         graph: the graph.
@@ -59,8 +57,8 @@ def deepwalk(graph: Graph, dimensions: int = 16, window: int = 10, negative: flo
         negative: number of negative samples.
         seed: of the start of the Lanczos iterations that factorise large matrices.
 
-    Cost: O(N²) memory, refused where there is less; O(window · E · N) time for the matrix, and O(N³) to factorise it
-    up to 2,000 nodes, about O(d · N²) beyond.
+    Cost: O(N²) memory, refused where it does not suffice; O(window · E · N) time for the matrix, and O(N³) to factorise
+    it up to 2,000 nodes, about O(d · N²) beyond.
 
     Example:
         >>> path = Graph.from_edges([[0, 1], [1, 2]], num_nodes=4)
@@ -98,15 +96,14 @@ def encode(embedding: Embedding, path: Path) -> bytes:
     elif ending == ".npy":
         np.save(file, embedding.vectors, allow_pickle=False)
     else:
-        mark = "," if ending == ".csv" else "\t"
-        lines = [["node", *(f"x{i}" for i in range(embedding.vectors.shape[1]))]]
-        lines += [[str(v), *map(repr, row)] for v, row in enumerate(embedding.vectors.tolist())]
-        file.write("".join(f"{mark.join(line)}\n" for line in lines).encode())
+        names = ["node", *(f"x{i}" for i in range(embedding.vectors.shape[1]))]
+        rows = ([str(v), *map(repr, row)] for v, row in enumerate(embedding.vectors.tolist()))
+        file.writelines(f"{(',' if ending == '.csv' else chr(9)).join(line)}\n".encode() for line in (names, *rows))
     return file.getvalue()
 
 
 def check_ending(path: Path) -> str:
-    """The ending of a file an embedding can be written to."""
+    """The ending of a file, refused if an embedding cannot be written to it."""
     ending = path.suffix.lower()
     if ending not in ENDINGS:
         raise AsgatError(f"An embedding is written to a file that ends in {', '.join(ENDINGS)}, not to {str(path)!r}.")

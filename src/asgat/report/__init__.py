@@ -1,4 +1,4 @@
-"""What was learned, shown."""
+"""The HTML report of a run, and figures of trained models."""
 
 from asgat.report.figures import comparison_figure, filter_figure
 

@@ -1,4 +1,4 @@
-"""What a report shows, as one object of plain numbers and texts."""
+"""The content of a report, as one object of plain numbers and texts."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import binomtest
 
 from asgat.errors import AsgatError, brief
 from asgat.estimator.trained_run import TrainedRun
-from asgat.explain.explanation import BAND_NAMES, BANDS, select
+from asgat.explain import BAND_NAMES, BANDS
+from asgat.explain.attention_rows import pair_hops, select_nodes
+from asgat.explain.responses import filter_response, response_shape
 from asgat.graph import Graph
 from asgat.graph.homophily import beta, node_homophily
-from asgat.graph.hops import hop_distances
 from asgat.kernels import row_softmax
 from asgat.nn.attention_model import AttentionModel
 from asgat.report.explorer import explorer
-from asgat.report.figures import character, evaluate
 from asgat.report.findings import attention_findings, data_findings, training_findings
 from asgat.spectral import SpectralOperator, spectral_density
+from asgat.training.result_check import check_result
 from asgat.training.run_directory import RunDirectory, read_metadata
 
 Ints = npt.NDArray[np.int64]
@@ -32,17 +34,17 @@ DISTANCE_NODES = 1000  # nodes whose attention distance is measured on a large g
 BINS = 5  # of β_v
 
 
-def collect(run: TrainedRun) -> dict[str, Any]:
+def report_content(run: TrainedRun) -> dict[str, Any]:
     """Everything a report of a run shows."""
-    result = RunDirectory(run.path).read_result()
+    result = check_result(RunDirectory(run.path).read_result(), run.path / "result.json")
     prediction = np.asarray(run.logits().argmax(dim=-1).cpu().numpy(), dtype=np.int64)
     filters = distance = None
-    findings = training_findings(run, result, prediction)
+    findings = [*training_findings(run, result, prediction)]
     if isinstance(run.model, AttentionModel):
         graph = run.attended_graph
         frequency = np.linspace(0.0, 2.0, 201)
         density = spectral_density(graph, frequency)
-        responses = [evaluate(conv.filter, frequency).astype(float) for conv in run.model.convs]
+        responses = [filter_response(conv.filter, frequency).astype(float) for conv in run.model.convs]
         findings += attention_findings(result, frequency, density, responses)
         filters = filter_curves(frequency, density, responses)
         distance = attention_distance(run.model, run.inputs[1], graph)
@@ -69,37 +71,34 @@ def collect(run: TrainedRun) -> dict[str, Any]:
 
 
 def summary(run: TrainedRun, result: dict[str, Any], prediction: Ints) -> list[dict[str, str]]:
-    """The figures at the top: what, how much, and what it is."""
+    """The tiles at the top of the page: a label, a value and a note each."""
     runs = len(result.get("rows") or [])
     tiles = []
-    names = {"roc_auc": "test ROC-AUC", "micro_f1": "test micro-F1", "macro_f1": "test macro-F1"}
-    for key, label in names.items():
-        spread = result.get(key)
-        if isinstance(spread, dict) and spread.get("mean") is not None:
+    for key, label in (("roc_auc", "ROC-AUC"), ("micro_f1", "micro-F1"), ("macro_f1", "macro-F1")):
+        spread = result.get(key) or {}
+        if spread.get("mean") is not None:
             note = f"± {100 * spread['std']:.1f} over {runs} runs" if runs > 1 else "one run"
-            tiles.append({"label": label, "value": f"{100 * spread['mean']:.1f} %", "note": note})
+            tiles.append((f"test {label}", f"{100 * spread['mean']:.1f} %", note))
     test = run.test_mask
     if test.any():
         right = int((prediction[test] == run.y[test]).sum())
-        note = f"{right:,} of {int(test.sum()):,} test nodes"
-        tiles.append({"label": "model shown here", "value": f"{100 * right / test.sum():.1f} %", "note": note})
+        share = f"{100 * right / test.sum():.1f} %"
+        tiles.append(("model shown here", share, f"{right:,} of {int(test.sum()):,} test nodes"))
     graph = run.graph
     loops = int((graph.adjacency.diagonal() > 0).sum())
-    edges = (graph.num_entries - loops) // 2 + loops
-    tiles.append({"label": "graph", "value": f"{graph.num_nodes:,} nodes", "note": f"{edges:,} edges"})
-    note = f"{run.dataset.num_features:,} features"
-    tiles.append({"label": "task", "value": f"{run.dataset.num_classes} classes", "note": note})
-    how_alike = beta(graph, run.y)
-    if np.isfinite(how_alike):
-        tiles.append({"label": "homophily β", "value": f"{how_alike:.2f}", "note": "share of like neighbours"})
+    tiles.append(("graph", f"{graph.num_nodes:,} nodes", f"{(graph.num_entries - loops) // 2 + loops:,} edges"))
+    tiles.append(("task", f"{run.dataset.num_classes} classes", f"{run.dataset.num_features:,} features"))
+    homophily = beta(graph, run.y)
+    if np.isfinite(homophily):
+        tiles.append(("homophily β", f"{homophily:.2f}", "neighbours of the same class"))
     size = sum(parameter.numel() for parameter in run.model.parameters())
     note = f"{result['ms_per_epoch']:.1f} ms per epoch" if result.get("ms_per_epoch") else "trained"
-    tiles.append({"label": "weights", "value": f"{size:,}", "note": note})
-    return tiles
+    tiles.append(("weights", f"{size:,}", note))
+    return [{"label": label, "value": value, "note": note} for label, value, note in tiles]
 
 
 def training_curves(run: TrainedRun, result: dict[str, Any]) -> list[dict[str, Any]]:
-    """Losses and validation score by epoch of every run: of the attempt that counted, thinned to a few hundred."""
+    """Losses and validation score by epoch of every run, of the attempt that was kept, thinned to a few hundred."""
     path = run.path / "metrics.jsonl"
     try:
         lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
@@ -116,12 +115,12 @@ def training_curves(run: TrainedRun, result: dict[str, Any]) -> list[dict[str, A
             columns = {key: [line[key] for line in thin] for key in ("epoch", "train_loss", "val_loss", "val_score")}
             curves.append({"run": row["run"], "best_epoch": best, "restarts": row.get("restarts", 0), **columns})
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise AsgatError(f"{path} cannot be read as metrics: {brief(repr(error))}. Train anew with --fresh.") from error
+        raise AsgatError(f"{path} cannot be read as metrics: {brief(repr(error))}; train with --fresh.") from error
     return curves
 
 
 def _kept_attempt(lines: Sequence[dict[str, Any]], row: dict[str, Any], members: int) -> int:
-    """The attempt whose loss at the kept epoch is the run's; of a committee, whose loss no member has, the first."""
+    """The attempt whose loss at the kept epoch is the run's; for an ensemble, which has its own loss, the first."""
     at_best = [line for line in lines if line["epoch"] == row["best_epoch"]]
     if at_best and members > 1:
         return min(int(line["attempt"]) for line in at_best)
@@ -132,23 +131,21 @@ def _kept_attempt(lines: Sequence[dict[str, Any]], row: dict[str, Any], members:
 def filter_curves(
     frequency: npt.NDArray[np.float64], density: npt.NDArray[np.float64], responses: list[npt.NDArray[np.float64]]
 ) -> dict[str, Any]:
-    """Every head's response over the spectral density, with its character named."""
+    """Every head's response, the name of its shape, and the spectral density."""
     layers = [
-        [
-            {"response": _rounded(response[:, head]), "character": character(response[:, head], frequency, density)}
-            for head in range(response.shape[1])
-        ]
+        [{"response": _rounded(head), "character": response_shape(head, frequency, density)} for head in response.T]
         for response in responses
     ]
     return {"frequency": _rounded(frequency), "density": _rounded(density), "layers": layers}
 
 
 def accuracy_by_homophily(run: TrainedRun, prediction: Ints) -> list[dict[str, Any]]:
-    """Share of right test nodes by β_v in five bins, with a 95 % interval (Wilson); nodes without neighbours apart."""
-    alike, test = node_homophily(run.graph, run.y), run.test_mask
+    """Accuracy on test nodes in five bins of β_v, with a 95 % interval (Wilson); isolated nodes are a sixth group."""
+    test = run.test_mask
     alone = np.diff(run.graph.with_self_loops("remove").adjacency.indptr) == 0
     right = prediction == run.y
-    place = np.minimum((BINS * alike + 1e-9).astype(int), BINS - 1)  # 3 of 5 neighbours is 0.6, however it is rounded
+    # 3 of 5 neighbours is 0.6, however it is rounded.
+    place = np.minimum((BINS * node_homophily(run.graph, run.y) + 1e-9).astype(int), BINS - 1)
     groups = []
     for number in range(BINS):
         end = "]" if number == BINS - 1 else ")"
@@ -163,10 +160,8 @@ def _share(right: npt.NDArray[np.bool_]) -> dict[str, Any]:
     number, hits = len(right), int(right.sum())
     if not number:
         return {"nodes": 0, "accuracy": None, "low": None, "high": None}
-    share, z = hits / number, 1.96
-    middle = (share + z * z / (2 * number)) / (1 + z * z / number)
-    half = z / (1 + z * z / number) * float(np.sqrt(share * (1 - share) / number + z * z / (4 * number * number)))
-    return {"nodes": number, "accuracy": share, "low": max(0.0, middle - half), "high": min(1.0, middle + half)}
+    interval = binomtest(hits, number).proportion_ci(method="wilson")
+    return {"nodes": number, "accuracy": hits / number, "low": float(interval.low), "high": float(interval.high)}
 
 
 def confusion(run: TrainedRun, prediction: Ints) -> list[list[int]]:
@@ -180,31 +175,19 @@ def confusion(run: TrainedRun, prediction: Ints) -> list[list[int]]:
 def attention_distance(
     model: AttentionModel, operator: SpectralOperator, graph: Graph, seed: int = 0
 ) -> dict[str, Any]:
-    """The share of attention each head spends by distance, over all nodes or, on a large graph, a sample."""
+    """The share of each head's attention by distance, over all nodes or, on a large graph, a sample."""
     nodes = np.arange(graph.num_nodes)
     if graph.num_nodes > 3 * DISTANCE_NODES:
         nodes = np.sort(np.random.default_rng(seed).choice(graph.num_nodes, DISTANCE_NODES, replace=False))
-    kept = []
+    layers = []
     for conv in model.convs:
-        index, score = (part[:, nodes].detach().cpu() for part in select(operator, conv))
-        kept.append((index.numpy(), row_softmax(score).numpy()))
-    total = [np.zeros((len(weight), len(HOPS))) for _, weight in kept]
-    block = max(1, 20_000_000 // max(graph.num_nodes, 1))
-    for start in range(0, len(nodes), block):
-        rows = slice(start, start + block)
-        distance = hop_distances(graph, nodes[rows])
-        for layer, (attended, weight) in enumerate(kept):
-            for head in range(len(weight)):
-                hops = np.take_along_axis(distance, attended[head, rows], axis=1)
-                group = np.where(hops < 0, 6, np.minimum(hops, 5))
-                total[layer][head] += np.bincount(group.ravel(), weight[head, rows].ravel(), minlength=len(HOPS))
-    shares = [counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-12) for counts in total]
-    return {
-        "hops": list(HOPS),
-        "layers": [[_rounded(head) for head in layer] for layer in shares],
-        "nodes": len(nodes),
-        "total": graph.num_nodes,
-    }
+        index, score = (part[:, nodes].detach().cpu() for part in select_nodes(operator, conv))
+        hops, weight = pair_hops(graph, nodes, index.numpy()), row_softmax(score).numpy()
+        group = np.where(hops < 0, 6, np.minimum(hops, 5))
+        heads = zip(group, weight, strict=True)
+        total = [np.bincount(g.ravel(), w.ravel(), minlength=len(HOPS)) for g, w in heads]
+        layers.append([_rounded(shares / max(shares.sum(), 1e-12)) for shares in total])
+    return {"hops": list(HOPS), "layers": layers, "nodes": len(nodes), "total": graph.num_nodes}
 
 
 def _rounded(values: npt.NDArray[np.floating[Any]]) -> list[float]:

@@ -1,4 +1,4 @@
-"""The part of a report in which nodes are picked: their neighbourhoods and what they attend to, as small numbers."""
+"""The part of a report in which a user picks nodes: their neighbourhoods and what they attend to, in compact form."""
 
 from __future__ import annotations
 
@@ -9,33 +9,25 @@ import numpy as np
 import numpy.typing as npt
 
 from asgat.estimator.trained_run import TrainedRun
-from asgat.explain.explanation import AttentionRows, attention_rows
+from asgat.explain import AttentionRows, attention_rows
 from asgat.graph import Graph
 from asgat.graph.homophily import node_homophily
 from asgat.nn.attention_model import AttentionModel
 
 Ints = npt.NDArray[np.int64]
 
-MOST_NODES = 400  # picked on a graph that does not fit as a whole
-BUDGET = 3_500_000  # characters the explorer may take in the page, about
+MOST_NODES = 400  # sampled from a graph of more than 1000 nodes
+BUDGET = 3_500_000  # approximate number of characters of the explorer in the page
 PER_HEAD = 20  # attended nodes shown per head
 NEAR, SECOND, LINES = 30, 40, 300  # neighbours, their neighbours, and edges shown of a neighbourhood
 
 
 def sample_nodes(y: Ints, wrong: npt.NDArray[np.bool_], size: int, seed: int = 0) -> Ints:
-    """At most ``size`` nodes, ascending: all where they fit, else a quarter mistakes, a quarter each class in turn, and
-    the rest at random.
-
-    Args:
-        y: labels, -1 where there is none.
-        wrong: nodes the model got wrong.
-        size: how many.
-        seed: of the choice.
-    """
+    """At most ``size`` nodes: all if they fit, else a quarter wrong, a quarter by class in turn, the rest at random."""
     if len(y) <= size:
         return np.arange(len(y))
     shuffled = np.random.default_rng(seed).permutation(len(y))
-    place = np.empty(len(y), dtype=np.int64)  # how many of its class come before it
+    place = np.empty(len(y), dtype=np.int64)  # number of nodes of the same class before it
     for name in np.unique(y):
         mine = shuffled[y[shuffled] == name]
         place[mine] = np.arange(len(mine))
@@ -47,13 +39,7 @@ def sample_nodes(y: Ints, wrong: npt.NDArray[np.bool_], size: int, seed: int = 0
 
 
 def neighbourhood(graph: Graph, node: int, attended: Ints) -> dict[str, Any]:
-    """The nodes within two hops, those attended to first, and the edges between them; both bounded.
-
-    Args:
-        graph: the graph.
-        node: the one in the middle.
-        attended: nodes that are to be shown if they are near.
-    """
+    """The nodes within two hops of a node, attended ones first, and the edges between them; both bounded."""
     near = np.setdiff1d(_neighbours(graph, np.array([node])), [node])
     second = np.setdiff1d(_neighbours(graph, near), [node, *near])
     shown_near = _first(near, attended, NEAR)
@@ -62,7 +48,7 @@ def neighbourhood(graph: Graph, node: int, attended: Ints) -> dict[str, Any]:
     ring = np.repeat([0, 1, 2], [1, len(shown_near), len(shown_second)])
     one, other = graph.adjacency[shown][:, shown].nonzero()
     one, other = one[one < other], other[one < other]
-    # Edges between rings come first: without them the picture falls apart.
+    # Edges between rings come first: they hold the picture together.
     order = np.argsort(np.where(ring[one] == ring[other], 9, ring[one] + ring[other]), kind="stable")
     edges = np.stack([shown[one], shown[other]], axis=1)[order]
     return {
@@ -79,13 +65,13 @@ def _neighbours(graph: Graph, nodes: Ints) -> Ints:
 
 
 def _first(nodes: npt.NDArray[Any], wanted: Ints, most: int) -> Ints:
-    """At most so many of the nodes, wanted ones before the others."""
+    """At most ``most`` of the nodes, wanted ones before the others."""
     order = np.argsort(~np.isin(nodes, wanted), kind="stable")
     return np.sort(nodes[order[:most]]).astype(np.int64)
 
 
 def explorer(run: TrainedRun, prediction: Ints) -> dict[str, Any]:
-    """Everything the page's explorer draws. Nodes are numbered anew, in the order of ``nodes``.
+    """Everything the page's explorer draws. Nodes are renumbered in the order of ``nodes``.
 
     ``picks`` holds per picked node its neighbourhood and per layer and head a flat list of node, weight in
     ten-thousandths, hops and band.
@@ -107,8 +93,8 @@ def explorer(run: TrainedRun, prediction: Ints) -> dict[str, Any]:
     numbers = renumber(drawn)
     known = np.array(list(numbers), dtype=np.int64)
     part = np.select([run.train_mask, run.val_mask, run.test_mask], [0, 1, 2], 3)
-    given = run.graph.with_self_loops(run.config.self_loops)  # as `asgat explain` tells it, without similar nodes
-    alike, degree = node_homophily(given, y), np.diff(given.adjacency.indptr)
+    given = run.graph.with_self_loops(run.config.self_loops)  # as in `asgat explain`, without similar nodes
+    homophily, degree = node_homophily(given, y), np.diff(given.adjacency.indptr)
     return {
         "nodes": {
             "id": [str(run.ids[v]) for v in known],
@@ -116,7 +102,7 @@ def explorer(run: TrainedRun, prediction: Ints) -> dict[str, Any]:
             "prediction": prediction[known].tolist(),
             "part": part[known].tolist(),
             "degree": degree[known].tolist(),
-            "beta": [round(float(value), 3) for value in alike[known]],
+            "beta": [round(float(value), 3) for value in homophily[known]],
         },
         "picks": drawn,
         "total": graph.num_nodes,

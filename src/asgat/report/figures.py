@@ -2,61 +2,33 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from asgat.files.atomic import write_atomic
-from asgat.filters import SpectralFilter
+from asgat.explain.responses import filter_response, response_shape
 from asgat.graph import Graph
 from asgat.nn.attention_model import AttentionModel
+from asgat.report.drawing import new_figure, style_axis, write_png
 from asgat.spectral import spectral_density
 
 
-def character(response: np.ndarray, frequency: np.ndarray, density: np.ndarray) -> str:
-    """Names the shape of a response over the graph's spectrum.
-
-    It is low-pass or high-pass if it follows λ; otherwise it may follow (λ - 1)²: "both ends" attends to nodes an even
-    number of steps away, "middle" is its opposite. A response without shape is flat, and so is one that varies by less
-    than softmax would notice (attention weights follow its exponential).
-    """
-    weight = density / density.sum()
-    if np.sqrt(weight @ (response - weight @ response) ** 2) < 1e-4:
-        return "flat"
-
-    def correlation(shape: np.ndarray) -> float:
-        x, g = shape - weight @ shape, response - weight @ response
-        spread = np.sqrt((weight @ x**2) * (weight @ g**2))
-        return float(weight @ (x * g) / spread) if spread > 1e-12 else 0.0
-
-    slope, bend = correlation(frequency), correlation((frequency - 1.0) ** 2)
-    if abs(slope) > 0.5:
-        return "high-pass" if slope > 0 else "low-pass"
-    if abs(bend) > 0.5:
-        return "both ends" if bend > 0 else "middle"
-    return "mixed" if slope or bend else "flat"
-
-
 def filter_figure(model: AttentionModel, graph: Graph, path: Path, title: str) -> Path:
-    """Draws the learned response of every head over λ, one panel per layer, the graph's spectral density behind.
+    """Draws the learned response of every head over λ, one panel per layer, above the graph's spectral density.
 
-    The scale of a response matters (softmax sharpens with it) and so does its shape; only its level does little.
+    The scale of a response matters (softmax sharpens with it) and so does its shape; its level matters little.
     """
     from matplotlib import colormaps
-    from matplotlib.figure import Figure  # not pyplot: a notebook's backend and figures stay as they are
 
     frequency = np.linspace(0.0, 2.0, 401)
     density = spectral_density(graph, frequency)
     layers = model.convs
-    figure = Figure(figsize=(4.8 * len(layers) + 1.0, 4.0), layout="constrained")
+    figure = new_figure(4.8 * len(layers) + 1.0, 4.0)
     axes = figure.subplots(1, len(layers), squeeze=False)
     for number, (axis, layer) in enumerate(zip(axes[0], layers, strict=True), start=1):
-        response = evaluate(layer.filter, frequency)
+        response = filter_response(layer.filter, frequency)
         behind = axis.twinx()
         behind.fill_between(frequency, density, color="0.88", linewidth=0)
         behind.set_ylim(0, 1.6 * max(np.quantile(density, 0.995), 1e-9))
@@ -65,8 +37,8 @@ def filter_figure(model: AttentionModel, graph: Graph, path: Path, title: str) -
         axis.patch.set_visible(False)
         colours = colormaps["viridis"](np.linspace(0.0, 0.9, response.shape[1]))
         for head, colour in enumerate(colours):
-            kind = character(response[:, head], frequency, density)
-            axis.plot(frequency, response[:, head], color=colour, lw=1.8, label=f"head {head + 1}: {kind}")
+            shape = response_shape(response[:, head], frequency, density)
+            axis.plot(frequency, response[:, head], color=colour, lw=1.8, label=f"head {head + 1}: {shape}")
         axis.axhline(0.0, color="0.6", lw=0.6)
         axis.set(xlim=(0, 2), xlabel="frequency λ", title=f"layer {number}")
         axis.legend(fontsize=7, framealpha=0.9, ncols=2 if response.shape[1] > 6 else 1)
@@ -76,22 +48,18 @@ def filter_figure(model: AttentionModel, graph: Graph, path: Path, title: str) -
         rotation=90, va="center", fontsize=8, color="0.4",
     )  # fmt: skip
     figure.suptitle(title)
-    return _write(figure, path)
+    return write_png(figure, path)
 
 
 def comparison_figure(rows: Sequence[Mapping[str, Any]], path: Path) -> Path:
     """Draws the test scores of several models as bars, mean and standard deviation over runs, in the order given.
 
-    Args:
-        rows: results as in ``result.json``, all of one data set.
-        path: where the PNG goes.
+    The rows are results as in ``result.json``, all of one data set.
     """
-    from matplotlib.figure import Figure
-
     scores = {"micro_f1": ("micro-F1", "#1b6ca8"), "macro_f1": ("macro-F1", "#f2a65a")}
     if "roc_auc" in rows[0]:
         scores = {"roc_auc": ("ROC-AUC", "#1b6ca8"), "micro_f1": ("micro-F1", "#f2a65a")}
-    figure = Figure(figsize=(7.2, 1.5 + 0.5 * len(rows)), layout="constrained")
+    figure = new_figure(7.2, 1.5 + 0.5 * len(rows))
     axis = figure.subplots()
     thickness = 0.4
     for place, (score, (label, colour)) in enumerate(scores.items()):
@@ -108,23 +76,6 @@ def comparison_figure(rows: Sequence[Mapping[str, Any]], path: Path) -> Path:
     axis.invert_yaxis()
     axis.set(xlim=(0, 122), xticks=range(0, 101, 20), xlabel="test score, in percent")
     axis.set_title(f"{rows[0]['dataset']}: mean ± standard deviation over {runs} run{'s' if runs > 1 else ''}")
-    axis.grid(axis="x", color="0.9")
-    axis.set_axisbelow(True)
-    axis.spines[["top", "right"]].set_visible(False)
+    style_axis(axis, "x")
     figure.legend(loc="outside lower center", ncols=2, frameon=False)
-    return _write(figure, path)
-
-
-def _write(figure: Any, path: Path) -> Path:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=150)
-    write_atomic(path, buffer.getvalue())
-    return path
-
-
-@torch.no_grad()
-def evaluate(filter: SpectralFilter, frequency: np.ndarray) -> np.ndarray:
-    """Responses [n, heads] of a filter at the given frequencies."""
-    like = next(chain(filter.parameters(), filter.buffers()), torch.empty(0))
-    response: torch.Tensor = filter(torch.as_tensor(frequency, dtype=like.dtype, device=like.device))
-    return np.asarray(response.cpu().numpy())
+    return write_png(figure, path)

@@ -1,18 +1,22 @@
-"""Spectral operators: a graph's scores ψ = g(L) for any filter g. Numerics only, no neural network in here."""
+"""Spectral operators: a graph's scores ψ = g(L) for any filter g. Numerics only, no neural networks."""
 
-from asgat.spectral.arma import ArmaOperator, ArmaTableOperator
-from asgat.spectral.chebyshev import ChebyshevOperator
+from functools import partial
+
+from asgat.moved import moved_name
+from asgat.spectral.arma_operator import ArmaOperator
+from asgat.spectral.chebyshev_operator import ChebyshevOperator
 from asgat.spectral.density import spectral_density
-from asgat.spectral.exact import ExactOperator
+from asgat.spectral.exact_operator import ExactOperator
+from asgat.spectral.graph_operator import GraphOperator
 from asgat.spectral.spectral_operator import SpectralOperator
-from asgat.tables.table_operator import TableOperator
 
 __all__ = [
     "ArmaOperator",
-    "ArmaTableOperator",
     "ChebyshevOperator",
     "ExactOperator",
+    "GraphOperator",
     "SpectralOperator",
-    "TableOperator",
     "spectral_density",
 ]
+
+__getattr__ = partial(moved_name, __name__)

@@ -2,17 +2,17 @@ r"""How far attention over candidates can be from attention over all nodes.
 
 The claim, for one row v and head h: the k kept nodes are *exactly* the k best under scores that differ from the true
 ones by at most ε(v). With nothing left out ε = 0; otherwise ε = max(0, best score left out − worst score kept). The
-best score left out is not computed; it is bounded by what the table knows of each order outside the candidates,
+best score left out is not computed, but bounded by the table's extremes of each order outside the candidates,
 
 .. math:: \psi_{vu} \le B(v) = \sum_i \max(c_i \tau^+_i(v), c_i \tau^-_i(v)), \qquad u \notin C(v),
 
 so ε ≤ max(0, B − s) with s the worst score kept. Storage and arithmetic round: every computed score is within
 ρ(v) = Σ_i (|c_i| (m_i(v) (r + (P + 3) 2⁻²⁴) + t) + f) of the true one, m_i(v) being the largest stored magnitude of
 order i in the row, r the relative rounding unit of the storage, t its underflow and f that of the scores. Two scores
-are compared, so the bound that is reported is max(B − s + ρ, 2ρ). Where scores may overflow it is infinite.
+are compared, so the reported bound is max(B − s + ρ, 2ρ). Where scores may overflow it is infinite.
 
-Where the table is truncated nothing is known of what was left out. Then some rows are computed exactly, and the error
-of a row is measured: the kept scores' own error, or the excess of the best node left out over the worst score kept.
+A truncated table does not know what was left out. There a sample of rows is computed exactly and their errors are
+measured: the error of the kept scores, or the excess of the best node left out over the worst score kept.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Certificate:
 
     Attributes:
         bound: [heads, N], never below the true ε.
-        exact: [heads, N], rows proven to be the paper's own, up to rounding.
+        exact: [heads, N], rows proven to equal exact top-k attention, up to rounding.
     """
 
     bound: Tensor
@@ -51,19 +51,21 @@ class Certificate:
 
 @dataclass(frozen=True, eq=False)
 class SampledCertificate(Certificate):
-    """Errors of a random sample of rows, and what they say of all rows with 95 % confidence.
+    """Errors of a random sample of rows, and 95 % confidence limits for all rows.
 
     Attributes:
         bound: true errors of the sampled rows, [heads, sample].
         exact: those at rounding level.
-        num_nodes: rows in all.
+        num_nodes: number of all rows.
+        largest: the largest error that a row can have.
     """
 
     num_nodes: int
+    largest: float
 
     @property
     def complete(self) -> bool:
-        """Whether the sample is all there is, which leaves nothing to be confident of."""
+        """Whether all rows were sampled: the limits are then the true values."""
         return self.bound.size(1) >= self.num_nodes
 
     @property
@@ -78,22 +80,37 @@ class SampledCertificate(Certificate):
 
     @property
     def mean_bound(self) -> float:
-        """Upper limit of the mean error of all rows, worst head counted (one-sided t)."""
-        from scipy.stats import t
-
+        """Upper limit of the mean error of all rows, worst head counted; see :func:`mean_limit`."""
         if not self.num_nodes:
             return 0.0
         error = self.bound.amax(dim=0).double()
-        if self.complete:
-            return float(error.mean())
-        if error.numel() < 2:
-            return torch.inf
-        return float(error.mean() + t.ppf(0.95, error.numel() - 1) * error.std() / error.numel() ** 0.5)
+        return float(error.mean()) if self.complete else mean_limit(error, self.largest)
 
     @property
     def coverage(self) -> float:
         """Share of all rows whose error is, with 95 % confidence, at most ``max_bound``."""
         return 1.0 if self.complete else float(0.05 ** (1.0 / self.bound.size(1)))
+
+
+def mean_limit(values: Tensor, largest: float, level: float = 0.05) -> float:
+    r"""Upper limit of the mean of a population in [0, largest], from a random sample; missed with probability 5 %.
+
+    Valid for every population, however skewed (betting, Waudby-Smith and Ramdas 2024): with values scaled to [0, 1] and
+    a mean of at least m, :math:`\prod_j (1 + \theta (m - x_j) / (1 - m))` has an expectation of at most 1 for every
+    :math:`\theta` in [0, 1], and so has an average over several :math:`\theta`. It exceeds 1 / level with a probability
+    of at most the level (Markov), so every m where it does is too large. Draws without replacement are negatively
+    associated, which only lowers the expectation. A sample of n zeros gives largest · (1 - level^(1/n)), or a bit more.
+    """
+    x = values.double().cpu() / max(largest, 1e-300)
+    if not x.isfinite().all() or (x > 1.0).any():
+        return torch.inf
+    theta = torch.linspace(0.0, 1.0, 17, dtype=torch.float64)[1:].unsqueeze(1)
+    low, high = float(x.mean()), 1.0
+    for _ in range(40):  # the product grows with m
+        middle = (low + high) / 2.0
+        gain = torch.log1p(theta * (middle - x) / (1.0 - middle)).sum(dim=1)
+        low, high = (low, middle) if float(gain.exp().mean()) >= 1.0 / level else (middle, high)
+    return high * largest
 
 
 def certify(
@@ -105,19 +122,17 @@ def certify(
     complete: Tensor,
     rounding: float,
     underflow: float = 0.0,
-    approximation: float = 0.0,
 ) -> Certificate:
     """The certificate of selected rows; O(heads · N · P) time and memory, in double precision.
 
     Args:
         coefficients: c [heads, P], as used for the scores.
-        worst_kept: the lowest score each row kept, [heads, N]; -inf where fewer than k candidates were there.
+        worst_kept: the lowest score each row kept, [heads, N]; -inf in rows with fewer than k candidates.
         above, below: largest and smallest value of each order left out of a row, [N, P].
         magnitude: largest stored magnitude of each order in a row, [N, P].
         complete: rows that left nothing out, [N].
         rounding: relative rounding unit of the stored values.
         underflow: absolute error of stored values too small for the relative one.
-        approximation: how far the polynomial itself may be from the response it stands for, counted twice.
     """
     c = coefficients.detach().double()
     left_out = c.clamp(min=0) @ above.double().t() + c.clamp(max=0) @ below.double().t()  # Σ max(c τ⁺, c τ⁻)
@@ -127,8 +142,8 @@ def certify(
     noise = noise + underflow * c.abs().sum(dim=1, keepdim=True) + c.size(1) * range_of_scores.tiny
     kept = worst_kept.detach().double()
     excess = torch.where(complete, -torch.inf, left_out - kept + noise)
-    bound = torch.maximum(excess.clamp(min=0), 2 * noise) + 2 * approximation
-    finite = largest < range_of_scores.max / 2  # of scores that overflow, or that are no numbers, nothing is known
+    bound = torch.maximum(excess.clamp(min=0), 2 * noise)
+    finite = largest < range_of_scores.max / 2  # scores that overflow, or are NaN, prove nothing
     return Certificate(
         bound=bound.where(finite, torch.inf),
         exact=(complete.expand_as(excess) | (excess < 0)) & finite,
@@ -141,21 +156,21 @@ def certify_rows(coefficients: Tensor, truth: Tensor, index: Tensor, score: Tens
     Args:
         coefficients: c [heads, P].
         truth: true values of all orders in these rows, [P, rows, N].
-        index, score: what was kept, [heads, rows, k]; score -inf marks a filler.
+        index, score: what was kept, [heads, rows, k]; score -inf marks padding.
     """
     c = coefficients.detach().double()
     if truth.numel() == 0:
         return c.new_zeros(c.size(0), truth.size(1))
     reached = (truth != 0).any(dim=0)
     errors = []
-    for head in range(c.size(0)):  # one head at a time: its true scores are as large as the rows are long
+    for head in range(c.size(0)):  # one head at a time: its true scores take rows · N numbers
         true = torch.tensordot(c[head], truth.double(), dims=1)
         kept = ~torch.isneginf(score[head])
         own = (score[head].double() - true.gather(1, index[head])).abs().masked_fill(~kept, 0.0).amax(dim=1)
         position = index[head].where(kept, index[head][:, :1])  # the first is always kept
         left = true.masked_fill(~reached, -torch.inf).scatter(1, position, -torch.inf).amax(dim=1)
         worst = score[head].double().masked_fill(~kept, torch.inf).amin(dim=1)
-        # A row with room left over and nodes left out should have taken them, whatever their score.
+        # A row that kept fewer than k and left nodes out should have taken them, whatever their score.
         short = ~kept.all(dim=1) & ~torch.isneginf(left)
         excess = torch.where(short, torch.inf, (left - worst).clamp(min=0.0))
         errors.append(torch.maximum(own, excess))

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asgat.graph import Graph
-from asgat.spectral.chebyshev import jackson
+from asgat.spectral.chebyshev_interpolation import jackson
 
 
 def spectral_density(

@@ -1,4 +1,4 @@
-"""Rational functions fitted to a response: a numerator over a denominator that conjugate gradients can invert."""
+"""Rational functions fitted to a response, with denominators that conjugate gradients can invert."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from asgat.errors import AsgatError
 
-ROUNDS = 2  # rounds in which the denominator is refined; a third gains a few per cent
+ROUNDS = 2  # refinements of the denominator; a third gains a few per cent
 _RIDGES = tuple(10.0**exponent for exponent in range(-4, 3))
 
 
@@ -37,11 +37,9 @@ class Rational:
         return self.top(x) / self.bottom(x)
 
     def top(self, x: Tensor) -> Tensor:
-        """The numerator's values."""
         return self.numerator @ chebyshev_values(x, self.numerator.size(1) - 1).t()
 
     def bottom(self, x: Tensor) -> Tensor:
-        """The denominator's values."""
         return 1.0 + self.denominator @ chebyshev_values(x, self.denominator.size(1))[:, 1:].t()
 
 
@@ -53,21 +51,22 @@ class RationalFit:
     .. math:: \min_{p, q} \sum_m \Big(\frac{p(x_m) - g(x_m) q(x_m)}{\bar q(x_m)}\Big)^2 + \mu \sum_{j \ge 1} a_j^2,
 
     is linear least squares. The ridge :math:`\mu` is the smallest of a few that leaves q positive with
-    :math:`\max q / \min q` at most ``condition`` on all of [-1, 1]; a large one leaves q = 1, a polynomial. Each head
-    keeps the round that was best, the polynomial of the start among them: a fit is never worse than that. Where the
-    error is small enough there are no further rounds, so a smooth response is left to the polynomial.
+    :math:`\max q / \min q` at most ``condition`` on all of [-1, 1]; a large ridge gives q = 1, a polynomial. Each head
+    takes its best round. The first round is the polynomial, so a fit is never worse than that, and a smooth response
+    whose error is already small enough keeps it.
 
-    The denominator takes no part in gradients. Given it, the numerator is the least-squares projection of the response,
-    :math:`b = M(q) g`, linear in it and differentiable.
+    Gradients treat the denominator as a constant. Given it, the numerator is the least-squares projection of the
+    response, :math:`b = M(q) g`, linear in it and differentiable.
 
-    Conditions stay tame: the normal equations of the numerator have at most about ``condition`` squared. A fit costs
-    O(heads · (points · (P + Q) + (P + Q)³)), a few milliseconds for a dozen heads.
+    The normal equations of the numerator have a condition of at most about ``condition`` squared. A fit costs O(heads ·
+    (points · (P + Q) + (P + Q)³)), a few milliseconds for a dozen heads.
 
     Args:
         numerator: degree Q.
         denominator: degree P.
         condition: largest max q / min q.
-        fit_error: largest error, beside the largest response, that is small enough.
+        fit_error: error relative to the largest response up to which no further round is needed: a smooth response then
+            needs no denominator, and no high order to be expanded.
     """
 
     def __init__(
@@ -82,7 +81,7 @@ class RationalFit:
         self.numerator, self.denominator, self.condition, self.fit_error = numerator, denominator, condition, fit_error
         points = max(192, 8 * max(numerator, denominator))
         self.points = torch.cos(math.pi * (torch.arange(points, dtype=torch.float64) + 0.5) / points)
-        # Between Chebyshev points a polynomial of degree P rises above their values by this factor at most.
+        # Between Chebyshev points a polynomial of degree P exceeds its values there by this factor at most.
         self._between = 1.0 / math.cos(math.pi * denominator / (2 * points))
         self._values = chebyshev_values(self.points, 2 * max(numerator, denominator))
         top, bottom = torch.arange(numerator + 1), torch.arange(1, denominator + 1)
@@ -99,7 +98,7 @@ class RationalFit:
         return moved
 
     def __call__(self, response: Tensor, denominator: Tensor | None = None) -> Rational:
-        """The fit of responses g [heads, points], with a denominator a [heads, P] of one's own or the best one."""
+        """The fit of responses g [heads, points], with the given denominator a [heads, P] or the best one."""
         response = response.double()
         if denominator is None:
             denominator = self.best_denominator(response)
@@ -112,7 +111,7 @@ class RationalFit:
 
     @torch.no_grad()
     def best_denominator(self, response: Tensor) -> Tensor:
-        """The denominator a [heads, P] for responses [heads, points]; zeros, q = 1, where nothing finite was found."""
+        """The denominator a [heads, P] of responses [heads, points]; zeros, q = 1, where no finite one was found."""
         size = response.detach().double().abs().amax(dim=1, keepdim=True).clamp(min=1e-300)
         g = response.detach().double() / size
         chosen = best = g.new_zeros(g.size(0), self.denominator)
@@ -122,7 +121,7 @@ class RationalFit:
             error = self._error(g, self._project(g, weight, factor), weight)
             better = error < least if round else torch.ones_like(error, dtype=torch.bool)
             least, best = error.where(better, least), chosen.where(better.unsqueeze(1), best)
-            # On an accelerator the answer would have to be waited for.
+            # On an accelerator this test would wait for the device.
             if round == ROUNDS or (not g.is_cuda and bool((least <= self.fit_error).all())):
                 break
             normal, right = self._normal_equations(g, weight, factor)
@@ -146,7 +145,7 @@ class RationalFit:
         return (values * weight - response).abs().amax(dim=1)
 
     def _normal_equations(self, g: Tensor, weight: Tensor, factor: Tensor) -> tuple[Tensor, Tensor]:
-        """Those of the denominator, [heads, P, P] and [heads, P, 1], the numerator eliminated."""
+        """For the denominator, [heads, P, P] and [heads, P, 1], with the numerator eliminated."""
         mixed, own = g * weight.square(), (g * weight).square()
         first = self._means(mixed)[:, : self.numerator + 1].unsqueeze(2)
         inner = torch.linalg.solve_triangular(factor, torch.cat([first, self._gram(mixed, "pq")], 2), upper=False)
@@ -155,7 +154,7 @@ class RationalFit:
         return self._gram(own, "qq") - columns.mT @ columns, right - columns.mT @ inner[:, :, :1]
 
     def _ridged(self, normal: Tensor, right: Tensor, ridge: Tensor) -> Tensor:
-        """The solution of the smallest ridge that keeps the condition, or of the largest, drawn towards q = 1."""
+        """The solution of the smallest ridge that satisfies the condition, or of the largest, moved towards q = 1."""
         ridges = ridge.unsqueeze(1) * ridge.new_tensor(_RIDGES)
         eye = torch.eye(self.denominator, dtype=normal.dtype, device=normal.device)
         factor = torch.linalg.cholesky_ex(normal.unsqueeze(1) + ridges[:, :, None, None] * eye)[0]
@@ -168,7 +167,7 @@ class RationalFit:
         first = kept.to(torch.uint8).argmax(dim=1)[:, None, None]
         chosen = solution.gather(1, first.expand(-1, 1, self.denominator)).squeeze(1)
         low, high = (part.gather(1, first.squeeze(2)) for part in (low, high))
-        # 1 + t high = condition (1 + t low): how far the way to this denominator may be gone.
+        # 1 + t high = condition (1 + t low): the largest allowed step t from q = 1 to this denominator.
         share = (self.condition - 1.0) / (high - self.condition * low).clamp(min=1e-300)
         return chosen * share.clamp(max=1.0)
 
@@ -195,6 +194,14 @@ def chebyshev_values(x: Tensor, degree: int) -> Tensor:
     """T_0(x), …, T_degree(x) for x [n] in [-1, 1]: [n, degree + 1]."""
     angle = torch.arccos(x.clamp(-1.0, 1.0))
     return torch.cos(angle.unsqueeze(1) * torch.arange(degree + 1, dtype=x.dtype, device=x.device))
+
+
+def polynomial_bound(coefficients: Tensor) -> Tensor:
+    """Bounds [heads] on the largest magnitude over [-1, 1] of Chebyshev series, coefficients [heads, degree + 1]."""
+    degree, points = coefficients.size(1) - 1, 8 * coefficients.size(1)
+    x = torch.cos(math.pi * (torch.arange(points, dtype=torch.float64, device=coefficients.device) + 0.5) / points)
+    values = coefficients.double() @ chebyshev_values(x, degree).t()
+    return values.abs().amax(dim=1) / math.cos(math.pi * degree / (2 * points))  # by Bernstein's inequality
 
 
 def _sum_and_difference(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,9 +1,10 @@
-"""The one interface of all spectral operators."""
+"""The interface of all spectral operators."""
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -11,27 +12,26 @@ from torch import Tensor
 from asgat.errors import AsgatError
 from asgat.filters.spectral_filter import SpectralFilter
 from asgat.spectral.certificate import Certificate
-from asgat.spectral.topk import top_k
+from asgat.spectral.rational_response import Fallback
+from asgat.spectral.top_k import top_k
 
 UNREACHABLE = float("-inf")
 
 
 class SpectralOperator(ABC):
-    r"""Scores :math:`\psi = U g(\Lambda) U^\top` of a fixed graph for any filter g.
+    r"""Scores :math:`\psi = U g(\Lambda) U^\top` of nodes of a fixed graph for any filter g.
 
-    Built once for a graph and free of parameters; differentiable in the parameters of the filter it is given. What
-    reads the scores (attention, layer, model) never learns which operator gave them.
-
-    A new operator says what :meth:`scores` and :meth:`apply` return; the conformance tests hold both against dense
-    mathematics, values and gradients.
+    Built once for a graph and free of parameters; differentiable in the parameters of the filter. One that also filters
+    signals is a :class:`~asgat.spectral.GraphOperator`. Operators do not change in use, caches aside, so
+    ``copy.deepcopy`` returns the operator itself: a copied model shares it.
 
     Attributes:
-        num_nodes: N.
+        num_nodes: number of rows: all nodes of the graph, or those the operator was built for.
         lambda_max: upper end of the interval on which filters are evaluated.
-        dtype: floating point type of the scores.
-        device: where they are computed.
-        capturable: whether an evaluation waits for nothing on the host, so that CUDA can record and replay it.
-        exact_sums: whether layers compute in double precision with weights of their own precision, see :meth:`shared`.
+        dtype, device: of the scores.
+        capturable: whether an evaluation never waits for the host, so that CUDA can record and replay it.
+        exact_sums: whether layers compute in double precision with weights of lower precision, see :meth:`shared`.
+        records_fallbacks: whether evaluations are recorded for :meth:`take_fallback`.
     """
 
     num_nodes: int
@@ -40,6 +40,7 @@ class SpectralOperator(ABC):
     device: torch.device
     capturable: bool = True
     exact_sums: bool = False
+    records_fallbacks: bool = False
 
     @abstractmethod
     def scores(
@@ -57,22 +58,23 @@ class SpectralOperator(ABC):
         """
 
     @abstractmethod
-    def apply(self, filter: SpectralFilter, signal: Tensor) -> Tensor:
-        r"""Filtered signals :math:`g(L) x`, [heads, N, F], without any N×N matrix if possible.
+    def _move(self) -> None:
+        """Move all tensors to ``self.device`` and ``self.dtype``, without changing them in place."""
 
-        Args:
-            filter: the response g.
-            signal: [N, F], the same for all heads, or [heads, N, F], one for each.
-        """
-
-    @abstractmethod
     def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Self:
         """The same operator on another device or in another precision."""
+        device, dtype = torch.device(device or self.device), dtype or self.dtype
+        if device == self.device and dtype == self.dtype:
+            return self
+        moved = copy.copy(self)
+        moved.device, moved.dtype = device, dtype
+        moved._move()
+        return moved
 
     def top(self, filter: SpectralFilter, k: int, include_unreachable: bool = False) -> tuple[Tensor, Tensor]:
         r"""The k best-scored nodes of every row and head: index and score, both [heads, N, min(k, C)].
 
-        Ties go to the lower index. Rows with fewer than k reachable nodes are filled up with score :math:`-\infty`.
+        Ties go to the lower index. Rows with fewer than k reachable nodes are padded with score :math:`-\infty`.
         Gradients reach the filter through the kept scores.
         """
         index, score = self.scores(filter, include_unreachable=include_unreachable)
@@ -80,9 +82,13 @@ class SpectralOperator(ABC):
         return index.expand_as(score).gather(-1, position), score.gather(-1, position)
 
     def certify(self, filter: SpectralFilter, index: Tensor, score: Tensor) -> Certificate:
-        """How far the rows :meth:`top` gave can be from the best of all nodes: not at all, where all are scored."""
+        """Bounds on the error of the rows :meth:`top` returned against the best of all nodes: 0 if all are scored."""
         rows = score.shape[:-1]
         return Certificate(score.new_zeros(rows), torch.ones(rows, dtype=torch.bool, device=score.device))
+
+    def take_fallback(self) -> Fallback | None:
+        """Heads that could not be evaluated as requested since the last call; only ARMA operators have any."""
+        return None
 
     @property
     def stacks_heads(self) -> bool:
@@ -91,31 +97,27 @@ class SpectralOperator(ABC):
         On the CPU that needs results that are the same to the last bit whatever the other heads are, which products
         with all N nodes are not.
         """
-        return self.device.type != "cpu"
+        return self.device.type != "cpu" and not self.records_fallbacks
 
     @property
     def num_inputs(self) -> int:
-        """Rows of features a layer on this operator is given: one per node, its own nodes first."""
+        """Rows of features a layer on this operator is given: one per node, the operator's rows first."""
         return self.num_nodes
 
     def exchange(self, x: Tensor) -> Tensor:
-        """The rows that the nodes of :meth:`top` count, from a layer's rows: these themselves, where all are held."""
+        """The rows that the indices of :meth:`top` refer to, from the rows a layer has."""
         return x
 
     def shared(self, weight: Tensor) -> Tensor:
-        """A weight that all rows share, as a layer on this operator is to use it.
+        """A weight that all rows share, as a layer on this operator uses it.
 
-        With ``exact_sums`` that is in double precision. What a layer makes of the rows, and the sums over rows that
-        are the gradients, then differ in their last bits of a double where rows come in another order, or in parts; the
-        gradient is rounded to the weight's precision once, at the end, and comes out the same.
+        With ``exact_sums`` it is in double precision. The sums over rows that form its gradient are then rounded to
+        the weight's precision once, at the end, and do not depend on the order or the partition of the rows.
         """
         return weight.double() if self.exact_sums else weight
 
-    def dense(self, filter: SpectralFilter) -> Tensor:
-        """All scores [heads, N, N]. Costly: N² numbers per head; meant for tests and small graphs."""
-        index, score = self.scores(filter, include_unreachable=True)
-        full = score.new_zeros(score.size(0), self.num_nodes, self.num_nodes)
-        return full.scatter_add(-1, index.expand_as(score), score)  # fillers of short rows add 0
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(num_nodes={self.num_nodes})"

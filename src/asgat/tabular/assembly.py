@@ -1,23 +1,25 @@
-"""A user's tables as a graph: which column is what, ids matched, and in a sentence what does not fit."""
+"""A user's tables of edges and nodes as one graph: columns get their roles, and ids are matched."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from asgat.errors import AsgatError, brief
-from asgat.files.user_file import read_user_file
 from asgat.tabular.column import Column
 from asgat.tabular.graphml import read_graphml
-from asgat.tabular.table import Table, check_signature, read_edge_arrays, read_table
+from asgat.tabular.table import Table, read_npz_tables, read_table
 from asgat.tabular.user_graph import UserGraph
 
 ENDS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("node1", "node2"), ("id1", "id2"))
 IDS = ("id", "node", "node_id", "ID", "Id", "name")
 WEIGHTS = ("weight", "edge_weight")
+NODE_BYTES = 128  # for the id of a node and a dictionary's entry of it
 
 
 def read_graph(
@@ -37,58 +39,42 @@ def read_graph(
     Args:
         edges: CSV, TSV, Parquet, GraphML or npz.
         nodes: the same; None where the file of edges holds the nodes too.
-        label: the column of classes; missing values are the nodes to predict.
+        label: the column of classes; nodes without a value are to be predicted.
         id, source, target, weight, split: columns; None looks for the usual names.
-        ignore: columns that are no features.
+        ignore: columns that are not features.
         optional: those of the roles label and split whose column may be absent.
     """
-    edge_table, inner = _read_edges(Path(edges))
+    kind = Path(edges).suffix.lower()
+    inner = None
+    if kind == ".graphml":
+        inner, edge_table = read_graphml(edges)
+    elif kind == ".npz":
+        edge_table, inner = read_npz_tables(edges, NODE_BYTES)
+    else:
+        edge_table = read_table(edges)
+    kind = Path(nodes or edges).suffix.lower()
     if nodes is not None:
-        node_table = read_graphml(nodes)[0] if _ends(nodes, ".graphml") else read_table(nodes)
+        node_table = read_graphml(nodes)[0] if kind == ".graphml" else read_table(nodes, NODE_BYTES)
     elif inner is not None:
         node_table = inner
     else:
         raise AsgatError(f"{edges} holds edges only; name the file of the nodes as well (--nodes).")
-    numbered = id in (None, "id") and not any(name in node_table.columns for name in IDS)
-    if numbered and _ends(nodes or edges, ".npz"):
+    if kind == ".npz" and id in (None, "id") and not any(name in node_table.columns for name in IDS):
         numbers = Column.of_array("id", np.arange(len(node_table)))
         node_table = Table({"id": numbers, **node_table.columns}, node_table.source, node_table.notes)
-    absent = [name for name in optional if name == "label" and label not in node_table.columns]
-    split_absent = "split" in optional and split not in node_table.columns
     return assemble(
         edge_table,
         node_table,
-        label=None if absent else label,
+        label=None if "label" in optional and label not in node_table.columns else label,
         id=id,
         source=source,
         target=target,
         weight=weight,
-        split=None if split_absent else split,
+        split=None if "split" in optional and split not in node_table.columns else split,
         ignore=ignore,
         name=Path(nodes or edges).stem,
-        numbered_from_zero=_ends(nodes or edges, ".npz"),
+        numbered_from_zero=kind == ".npz",
     )
-
-
-def _ends(path: Path | str, ending: str) -> bool:
-    return Path(path).suffix.lower() == ending
-
-
-def _read_edges(path: Path) -> tuple[Table, Table | None]:
-    """The table of edges, and that of the nodes where the file holds both."""
-    if _ends(path, ".graphml"):
-        nodes, edges = read_graphml(path)
-        return edges, nodes
-    if _ends(path, ".npz"):
-        raw = read_user_file(path)
-        check_signature(raw)
-        with raw.guard():
-            edges = read_edge_arrays(raw)
-        try:
-            return edges, read_table(path)
-        except AsgatError:  # edges alone, which is well if the nodes are elsewhere
-            return edges, None
-    return read_table(path), None
 
 
 def assemble(
@@ -104,21 +90,16 @@ def assemble(
     name: str = "graph",
     numbered_from_zero: bool = False,
 ) -> UserGraph:
-    """Puts a table of edges and one of nodes together.
+    """Makes a graph from a table of edges and one of nodes; columns as in :func:`read_graph`.
 
     Args:
-        edges: with a column for either end and perhaps a weight.
-        nodes: with an id, features, and perhaps a label and a split.
-        label, id, source, target, weight, split: which column is what; None looks for the usual names of id, source,
-            target and weight.
-        ignore: columns that are no features.
         name: a name for reports.
-        numbered_from_zero: a label of -1 means that there is none.
+        numbered_from_zero: whether a negative label means that there is none.
     """
     notes = [*nodes.notes, *edges.notes]
     id = id or _guess_id(nodes, label, notes)
     if not len(nodes):
-        raise AsgatError(f"{nodes.source} has no node.")
+        raise AsgatError(f"{nodes.source} has no nodes: it has a heading but no row.")
     ids = _check_ids(nodes.column(id, "--id"), nodes.source)
     source, target = _guess_ends(edges, source, target, notes)
     if weight is None:
@@ -131,6 +112,8 @@ def assemble(
             f"{edges.source} seems to have no heading: its first line, {source},{target}, names two nodes; "
             "add a line such as source,target above it."
         )
+    if not len(edges):
+        notes.append(f"{edges.source} has no edges; every node is predicted from its own features.")
     ends = np.stack([_match(edges, end, number, nodes.source) for end in (source, target)])
     given = _weights(edges.column(weight, "--weight"), edges.source) if weight is not None else None
     label_column = nodes.column(label, "--label") if label is not None else None
@@ -177,40 +160,48 @@ def _guess_ends(edges: Table, source: str | None, target: str | None, notes: lis
 
 
 def _check_ids(column: Column, where: str) -> list[str]:
-    ids = [text.strip() for text in column.values] if not isinstance(column.values, np.ndarray) else column.texts()
+    ids = _id_texts(column)
     if "" in ids:
         raise AsgatError(f"{where} has no id in row {ids.index('') + 1} (column {column.name!r}); give every node one.")
     if len(set(ids)) < len(ids):
-        seen: set[str] = set()
-        twice = next(text for text in ids if text in seen or seen.add(text))  # type: ignore[func-returns-value]
+        twice = Counter(ids).most_common(1)[0][0]
         raise AsgatError(f"{where} has two nodes with the id {twice!r} (column {column.name!r}); ids must differ.")
     return ids
 
 
+def _id_texts(column: Column) -> list[str]:
+    """The ids in a column; a text is never missing, even if it is NA or null."""
+    return [text.strip() for text in column.values] if column.is_text else column.texts()
+
+
 def _match(edges: Table, name: str, number: dict[str, int], where: str) -> npt.NDArray[np.int64]:
+    """The rows of the nodes that a column of the edges names."""
     column = edges.column(name)
-    values = column.values
-    texts = [text.strip() for text in values] if not isinstance(values, np.ndarray) else column.texts()
+    place: Any = slice(None)
+    if not column.is_text and not column.missing.any():  # numbers become texts once each, however often they occur
+        distinct, place = np.unique(column.values, return_inverse=True)
+        column = Column.of_array(name, distinct)
+    texts = _id_texts(column)
     rows = np.fromiter((number.get(text, -1) for text in texts), np.int64, len(texts))
-    unknown = np.flatnonzero(rows < 0)
-    if unknown.size:
-        first = texts[unknown[0]]
-        if not first:
-            raise AsgatError(f"{edges.source} names no node in row {unknown[0] + 1} of the column {name!r}.")
-        missing = len({texts[i] for i in unknown.tolist()})
+    if (rows < 0).any():
+        first = int(np.flatnonzero(rows[place] < 0)[0])
+        unknown = texts[int(np.arange(len(texts))[place][first])]
+        if not unknown:
+            raise AsgatError(f"{edges.source} names no node in row {first + 1} of the column {name!r}.")
+        missing = len({texts[i] for i in np.flatnonzero(rows < 0).tolist()})
         others = f" and {missing - 1:,} more" if missing > 1 else ""
         raise AsgatError(
-            f"{edges.source} names the node {first[:80]!r} in the column {name!r}, which {where} does not "
+            f"{edges.source} names the node {unknown[:80]!r} in the column {name!r}, which {where} does not "
             f"have{others}; add these nodes or drop their edges."
         )
-    return rows
+    return np.asarray(rows[place]).reshape(-1)
 
 
 def _weights(column: Column, where: str) -> npt.NDArray[np.float64]:
     numbers = column.numbers
     if numbers is None:
         raise AsgatError(
-            f"The weight {column.first_text()!r:.80} in the column {column.name!r} of {where} is no number; correct "
+            f"The weight {column.first_text()!r:.80} in the column {column.name!r} of {where} is not a number; correct "
             "it, or name another column with --weight."
         )
     bad = np.flatnonzero(~np.isfinite(numbers) | (numbers < 0))

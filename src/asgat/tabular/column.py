@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from asgat.errors import AsgatError
 
-# What stands for a missing value in a text, as pandas has it.
+# What stands for a missing value in a text, as in pandas.
 MISSING = frozenset(
     {"", "#N/A", "#NA", "-NaN", "-nan", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"}
 )
@@ -40,15 +40,15 @@ class Column:
 
     @classmethod
     def of_texts(cls, name: str, values: Sequence[str]) -> Column:
-        """Texts, of which some mean that there is no value."""
-        gone = {value for value in set(values) if value.strip() in MISSING}
-        return cls(name, values, np.fromiter((value in gone for value in values), bool, len(values)))
+        """Texts, of which those in ``MISSING`` mean that there is no value."""
+        absent = {value for value in set(values) if value.strip() in MISSING}
+        return cls(name, values, np.fromiter((value in absent for value in values), bool, len(values)))
 
     @classmethod
     def of_array(cls, name: str, values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None = None) -> Column:
         """Numbers or booleans; NaN is missing."""
-        gone = np.zeros(len(values), dtype=bool) if missing is None else missing
-        return cls(name, values, gone | np.isnan(values) if values.dtype.kind == "f" else gone)
+        absent = np.zeros(len(values), dtype=bool) if missing is None else missing
+        return cls(name, values, absent | np.isnan(values) if values.dtype.kind == "f" else absent)
 
     @classmethod
     def of_objects(cls, name: str, values: Iterable[Any]) -> Column:
@@ -71,56 +71,56 @@ class Column:
     def __len__(self) -> int:
         return len(self.values)
 
+    @property
+    def is_text(self) -> bool:
+        return not isinstance(self.values, np.ndarray)
+
     def take(self, nodes: npt.NDArray[np.int64]) -> Column:
-        """The same column of some rows."""
+        """The same column for some rows."""
         values = self.values
         part = values[nodes] if isinstance(values, np.ndarray) else [values[i] for i in nodes.tolist()]
         return Column(self.name, part, self.missing[nodes])
 
     @property
-    def boolean(self) -> bool:
-        """Whether every value is a truth value: of that type, or one of the usual words."""
-        if isinstance(self.values, np.ndarray):
-            return self.values.dtype.kind == "b"
-        words = {value.strip().lower() for value in set(self.values) if value.strip() not in MISSING}
-        return bool(words) and words <= set(BOOLEANS)
+    def numbers(self) -> npt.NDArray[np.float64] | None:
+        """The values as numbers with NaN where they are missing; None if some value is not a number."""
+        if isinstance(self.values, np.ndarray):  # not kept: eight bytes a cell
+            return np.where(self.missing, math.nan, self.values.astype(np.float64))
+        return self._parsed
 
     @cached_property
-    def numbers(self) -> npt.NDArray[np.float64] | None:
-        """The values as numbers with NaN where there is none; None if some value is no number."""
-        if isinstance(self.values, np.ndarray):
-            return np.where(self.missing, math.nan, self.values.astype(np.float64))
-        known = dict.fromkeys(MISSING, math.nan)
-        words = BOOLEANS if self.boolean else {}
+    def _parsed(self) -> npt.NDArray[np.float64] | None:
+        texts = set(self.values)
+        words = {text.strip().lower() for text in texts if text.strip() not in MISSING}
+        boolean = bool(words) and words <= set(BOOLEANS)
+        known: dict[str, float] = {}
         try:
-            for text in set(self.values):
-                if (bare := text.strip()) not in MISSING:
-                    known[text] = words[bare.lower()] if words else _number(bare)
-                else:
-                    known[text] = math.nan
+            for text in texts:
+                bare = text.strip()
+                known[text] = math.nan if bare in MISSING else BOOLEANS[bare.lower()] if boolean else _number(bare)
         except ValueError:
             return None
         return np.fromiter((known[text] for text in self.values), np.float64, len(self.values))
 
     def first_text(self) -> str | None:
-        """The first value that is no number, for an error to name."""
-        for text in self.values if not isinstance(self.values, np.ndarray) else ():
+        """The first value that is not a number, for error messages."""
+        for text in self.values if self.is_text else ():
             if text.strip() not in MISSING:
                 try:
                     _number(text.strip())
                 except ValueError:
-                    return text
+                    return str(text)
         return None
 
     def texts(self) -> list[str]:
-        """The values as texts without blanks around them; whole numbers without a point, "" where there is none."""
-        if not isinstance(self.values, np.ndarray):
-            return ["" if gone else text.strip() for text, gone in zip(self.values, self.missing.tolist(), strict=True)]
-        return ["" if gone else _plain(v) for v, gone in zip(self.values.tolist(), self.missing.tolist(), strict=True)]
+        """The values as stripped texts; whole numbers without a point, "" where they are missing."""
+        plain = _plain if isinstance(self.values, np.ndarray) else str.strip
+        values: Any = self.values.tolist() if isinstance(self.values, np.ndarray) else self.values
+        return ["" if absent else plain(v) for v, absent in zip(values, self.missing.tolist(), strict=True)]
 
 
 def _number(text: str) -> float:
-    if "_" in text or not text.isascii():  # Python takes 1_000 and digits of all scripts
+    if "_" in text or not text.isascii():  # Python accepts 1_000 and digits of all scripts
         raise ValueError(text)
     return float(text)
 

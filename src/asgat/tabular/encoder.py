@@ -1,4 +1,4 @@
-"""Features as numbers: learned on one graph, remembered, and applied alike to any other with the same columns."""
+"""Features as numbers: fitted on one graph, stored, and applied to any other with the same columns."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from asgat.tabular.column import Column
 
 Kind = Literal["number", "boolean", "category", "unused"]
 MAX_CATEGORIES = 50
-LARGEST = 10.0  # spreads a number may lie from the centre; further out it counts as that far
-Found = dict[str, list[str]]  # columns by what is to be said of them
+LARGEST = 10.0  # standard deviations from the mean at which numbers are clipped
 DEGREE = ("constant", "log degree")
 
 
@@ -27,11 +26,11 @@ class Feature:
 
     Args:
         name: the column.
-        kind: a number is centred and scaled, a truth value is 0 or 1, a category has a column per value.
+        kind: a number is centred and scaled, a boolean is 0 or 1, a category has an output column per value.
         centre, scale: of a number.
-        categories: the values that have a column of their own.
-        other: whether rarer values share one more column.
-        flag: whether one more column tells where the value is missing.
+        categories: the values that have an output column each.
+        other: whether rarer values share one more output column.
+        flag: whether one more output column marks missing values.
     """
 
     name: str
@@ -44,7 +43,7 @@ class Feature:
 
     @property
     def outputs(self) -> list[str]:
-        """Names of the columns it becomes."""
+        """Names of the output columns."""
         if self.kind == "unused":
             return []
         if self.kind == "category":
@@ -60,7 +59,7 @@ class FeatureEncoder:
 
     Args:
         features: one per column.
-        degree: whether there is no column to use, so that nodes are told apart by their degree.
+        degree: whether no column can be used, so that the degree of a node is its only feature.
         notes: what was decided, in sentences.
 
     Example:
@@ -76,12 +75,12 @@ class FeatureEncoder:
     @classmethod
     def fit(cls, columns: Sequence[Column]) -> Self:
         """Decides from the values what each column is."""
-        found: Found = {}
+        found: dict[str, list[str]] = {}  # columns by what there is to report about them
         features = tuple(_fit(column, found) for column in columns)
         degree = not any(feature.outputs for feature in features)
         notes = [f"{_columns(names)}: {what}." for what, names in found.items()]
         if degree:
-            notes.append("There is no feature to use, so nodes are told apart by their degree.")
+            notes.append("There is no feature to use, so the degree of a node is its feature.")
         return cls(features, degree, tuple(notes))
 
     @property
@@ -90,10 +89,11 @@ class FeatureEncoder:
         return list(DEGREE) if self.degree else [name for feature in self.features for name in feature.outputs]
 
     def transform(self, columns: Sequence[Column], graph: Graph) -> tuple[npt.NDArray[np.float32], list[str]]:
-        """The encoded features [N, F], and what had to be done, in sentences; other columns are refused by name."""
+        """The encoded features [N, F], and notes in sentences; an error names columns that differ from the fitted."""
         given = {column.name: column for column in columns}
+        fitted = {feature.name for feature in self.features}
         absent = [feature.name for feature in self.features if feature.name not in given]
-        extra = [name for name in given if name not in {feature.name for feature in self.features}]
+        extra = [name for name in given if name not in fitted]
         if absent or extra:
             parts = [f"lack {_quoted(absent)}"] * bool(absent) + [f"have {_quoted(extra)} as well"] * bool(extra)
             raise AsgatError(
@@ -119,16 +119,16 @@ class FeatureEncoder:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """From what :meth:`to_dict` gave, checked."""
+        """The inverse of :meth:`to_dict`, with checks."""
         try:
-            features = tuple(_feature(held) for held in values["features"])
+            features = tuple(_read_feature(held) for held in values["features"])
             degree = values["degree"]
         except (KeyError, TypeError, ValueError) as error:
-            raise AsgatError(f"The encoding of the features cannot be read: {error!r}; fit anew.") from error
+            raise AsgatError(f"The encoding of the features cannot be read: {error!r}; fit again.") from error
         return cls(features, bool(degree))
 
 
-def _feature(held: Mapping[str, Any]) -> Feature:
+def _read_feature(held: Mapping[str, Any]) -> Feature:
     feature = Feature(
         str(held["name"]),
         held["kind"],
@@ -145,50 +145,48 @@ def _feature(held: Mapping[str, Any]) -> Feature:
     return feature
 
 
-def _fit(column: Column, found: Found) -> Feature:
-    """Decides what a column is, and adds it to what is found worth saying."""
+def _fit(column: Column, found: dict[str, list[str]]) -> Feature:
+    """Decides what a column is, and adds it to what there is to report."""
+
+    def unused(reason: str) -> Feature:
+        found.setdefault(f"left out, as {reason}", []).append(column.name)
+        return Feature(column.name, "unused")
 
     numbers = column.numbers
     missing = column.missing if numbers is None else ~np.isfinite(numbers)
-    gone = int(missing.sum())
-    if gone == len(column):
-        found.setdefault("left out, as there is no value", []).append(column.name)
-        return Feature(column.name, "unused")
-    if gone:
-        found.setdefault("values are missing; one more column each tells where", []).append(f"{column.name} ({gone:,})")
+    absent = int(missing.sum())
+    if absent == len(column):
+        return unused("there is no value")
+    if absent:
+        found.setdefault("values are missing; one more column each marks where", []).append(
+            f"{column.name} ({absent:,})"
+        )
     if numbers is not None:
         present = numbers[~missing]
-        if (present == present[0]).all() and not gone:
-            found.setdefault("left out, as the value is the same everywhere", []).append(column.name)
-            return Feature(column.name, "unused")
-        if np.isin(present, (0.0, 1.0)).all():
-            return Feature(column.name, "boolean", flag=gone > 0)
-        return Feature(column.name, "number", *_centre_and_scale(present), flag=gone > 0)
+        if (present == present[0]).all() and not absent:
+            return unused("the value is the same everywhere")
+        if ((present == 0.0) | (present == 1.0)).all():
+            return Feature(column.name, "boolean", flag=absent > 0)
+        return Feature(column.name, "number", *_centre_and_scale(present), flag=absent > 0)
     counts = Counter(text for text, empty in zip(column.texts(), missing.tolist(), strict=True) if not empty)
-    if len(counts) == 1 and not gone:
-        found.setdefault("left out, as the value is the same everywhere", []).append(column.name)
-        return Feature(column.name, "unused")
+    if len(counts) == 1 and not absent:
+        return unused("the value is the same everywhere")
     if len(counts) > MAX_CATEGORIES and len(counts) > 0.5 * sum(counts.values()):
-        found.setdefault("left out, as most texts occur once and so tell nothing of other nodes", []).append(
-            column.name
-        )
-        return Feature(column.name, "unused")
+        return unused("most texts occur once and so say nothing about other nodes")
     kept = sorted(sorted(counts), key=lambda value: -counts[value])[:MAX_CATEGORIES]
     if len(counts) > MAX_CATEGORIES:
         found.setdefault(f"many values; the {MAX_CATEGORIES} most frequent have a column each", []).append(
             f"{column.name} ({len(counts):,})"
         )
-    return Feature(column.name, "category", 0.0, 1.0, tuple(sorted(kept)), len(counts) > len(kept), gone > 0)
+    return Feature(column.name, "category", 0.0, 1.0, tuple(sorted(kept)), len(counts) > len(kept), absent > 0)
 
 
 def _centre_and_scale(values: npt.NDArray[np.float64]) -> tuple[float, float]:
     """Mean and standard deviation; the centre is zero where most values are, which keeps them zero."""
     largest = float(np.abs(values).max()) or 1.0  # relative to it, sums of squares stay within range
     relative = values / largest
-    mostly_zero = bool(np.mean(values == 0) >= 0.5)
-    centre = 0.0 if mostly_zero else float(relative.mean())
-    spread = float(np.sqrt(np.mean((relative - centre) ** 2)))
-    scale = spread * largest
+    centre = 0.0 if np.mean(values == 0) >= 0.5 else float(relative.mean())
+    scale = float(np.sqrt(np.mean((relative - centre) ** 2))) * largest
     return centre * largest, scale if np.isfinite(scale) and scale > 0 else 1.0
 
 
@@ -212,14 +210,11 @@ def _encode(feature: Feature, column: Column, out: npt.NDArray[np.float32], note
         return
     place = {value: i for i, value in enumerate(feature.categories)}
     rest = len(place) if feature.other else -1
-    unknown = 0
-    for row, (text, empty) in enumerate(zip(column.texts(), missing.tolist(), strict=True)):
-        if empty:
-            continue
-        at = place.get(text, rest)
-        unknown += text not in place and not feature.other
-        if at >= 0:
-            out[row, at] = 1.0
+    texts = column.texts()
+    at = np.fromiter((place.get(text, rest) for text in texts), np.int64, len(texts))
+    known = np.flatnonzero((at >= 0) & ~missing)
+    out[known, at[known]] = 1.0
+    unknown = int(((at < 0) & ~missing).sum())
     if unknown:
         notes.append(f"{feature.name!r} has values at {unknown:,} nodes that were not there when the model was fitted.")
 

@@ -1,4 +1,4 @@
-"""GraphML as two tables, nodes and edges, parsed without any document type and without what lies outside the file."""
+"""GraphML as two tables, nodes and edges; document types and references outside the file are refused."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from xml.parsers import expat
 
 import numpy as np
 
-from asgat.files.user_file import UserFile, read_user_file
+from asgat.files.user_file import UserFile
 from asgat.tabular.column import Column
-from asgat.tabular.table import MAX_CELLS, Table, check_signature
+from asgat.tabular.table import CELL_BYTES, Table, open_checked
 
 MAX_DEPTH = 32
 
@@ -18,11 +18,10 @@ MAX_DEPTH = 32
 def read_graphml(path: Path | str) -> tuple[Table, Table]:
     """The nodes, with their ``id`` and attributes, and the edges, with ``source``, ``target`` and attributes.
 
-    A document type is refused, so that no entity is ever expanded or fetched; nested graphs and hyperedges are
-    refused since an edge joins two nodes here. Directions are dropped: a :class:`~asgat.graph.Graph` has none.
+    A document type is refused, so that no entity is ever expanded or fetched; so are nested graphs and hyperedges.
+    Directions are dropped: a :class:`~asgat.graph.Graph` has none.
     """
-    raw = read_user_file(path)
-    check_signature(raw)
+    raw = open_checked(path)
     with raw.guard():
         return _Reader(raw).read()
 
@@ -35,7 +34,7 @@ class _Key:
 
 @dataclass
 class _Part:
-    """Nodes or edges as they are met: an attribute holds its values by row."""
+    """Nodes or edges in the order of the file: an attribute holds its values by row."""
 
     headings: tuple[str, ...]
     rows: list[tuple[str, ...]] = field(default_factory=list)
@@ -43,8 +42,7 @@ class _Part:
 
     def table(self, raw: UserFile, keys: dict[str, _Key], notes: list[str]) -> Table:
         used = {key: values for key, values in self.attributes.items() if values or keys[key].default}
-        if len(self.rows) * (len(used) + len(self.headings)) > MAX_CELLS:
-            raise raw.failure(f"it has more than {MAX_CELLS:,} values, which is more than is read at most")
+        raw.check_expansion(2 * CELL_BYTES * len(self.rows) * (len(used) + len(self.headings)))  # texts, then numbers
         columns = {}
         for place, heading in enumerate(self.headings):
             # An id is never missing, even if it is called null.
@@ -77,20 +75,20 @@ class _Reader:
         try:
             parser.Parse(self.raw.content, True)
         except expat.ExpatError as error:
-            raise self.raw.failure(f"it is no proper XML: {error}") from error
+            raise self.raw.failure(f"it is not valid XML: {error}") from error
         if not self.graphs:
             raise self.raw.failure("it holds no graph")
         if not self.nodes.rows:
-            raise self.raw.failure("its graph has no node")
+            raise self.raw.failure("its graph has no nodes")
         return self.nodes.table(self.raw, self.keys, self.notes), self.edges.table(self.raw, self.keys, [])
 
     def _doctype(self, *_: object) -> None:
-        raise self.raw.failure("it has a document type, which GraphML does not need and which is not read; remove it")
+        raise self.raw.failure("it has a document type, which GraphML does not need and which is refused; remove it")
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         name = name.rpartition(":")[2]
         if not self.path and name != "graphml":
-            raise self.raw.failure(f"it is no GraphML: its outermost element is {name!r}")
+            raise self.raw.failure(f"it is not GraphML: its outermost element is {name!r}")
         if len(self.path) >= MAX_DEPTH:
             raise self.raw.failure(f"its elements are nested more than {MAX_DEPTH} deep")
         if name == "graph":
@@ -100,7 +98,7 @@ class _Reader:
             if attributes.get("edgedefault") == "directed":
                 self.notes.append("The graph is directed; its edges are read as undirected.")
         elif name == "hyperedge":
-            raise self.raw.failure("it has a hyperedge; an edge joins two nodes here")
+            raise self.raw.failure("it has a hyperedge; an edge must join two nodes")
         elif name == "key":
             self.key = self._need(name, attributes, "id")
             self.keys[self.key] = _Key(attributes.get("attr.name", self.key))

@@ -1,7 +1,8 @@
-"""Labels of any kind as class numbers, and the parts of a graph they are learned, chosen and judged on."""
+"""Labels of any kind as class numbers, and splits of the labelled nodes."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy.typing as npt
 from asgat.data.dataset import Split
 from asgat.data.splits import stratified_splits
 from asgat.errors import AsgatError
-from asgat.tabular.column import Column
+from asgat.tabular.column import MISSING, Column
 
 TRAIN, VAL = 0.6, 0.2  # shares of every class; the rest is the test part
 PARTS = {
@@ -28,8 +29,9 @@ PARTS = {
 def encode_labels(label: Column, notes: list[str] | None = None) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
     """Class numbers [N], -1 where there is no label, and the classes in order, of the type the labels have.
 
-    Refused are labels no model could learn from: none, a single class, or as many classes as nodes.
+    Labels no model could learn from are refused: none, a single class, or as many classes as nodes.
     """
+    notes = [] if notes is None else notes
     present = ~label.missing
     if not present.any():
         raise AsgatError(f"No node has a label (column {label.name!r}); there is nothing to learn from.")
@@ -37,6 +39,12 @@ def encode_labels(label: Column, notes: list[str] | None = None) -> tuple[npt.ND
         values: npt.NDArray[Any] = label.values[present]
     else:
         values = np.array([text for text in label.texts() if text], dtype=object)
+        words = Counter(text.strip() for text, absent in zip(label.values, label.missing, strict=True) if absent)
+        notes.extend(
+            f"{count:,} nodes are labelled {word!r}, which is read as no label; rename the class if it is one."
+            for word, count in words.items()
+            if word in MISSING - {""}
+        )
     if values.dtype.kind == "f" and (values == np.round(values)).all() and np.abs(values).max() < 2**53:
         values = values.astype(np.int64)  # whole numbers that missing values made floats
     classes, numbers, counts = np.unique(values, return_inverse=True, return_counts=True)
@@ -47,31 +55,30 @@ def encode_labels(label: Column, notes: list[str] | None = None) -> tuple[npt.ND
         )
     if len(classes) > 0.5 * len(values) and len(classes) > 20:
         raise AsgatError(
-            f"The column {label.name!r} has {len(classes):,} different values at {len(values):,} nodes; these are no "
+            f"The column {label.name!r} has {len(classes):,} different values at {len(values):,} nodes; these are not "
             "classes. Name another --label, or put the values into bins."
         )
     rare = [str(name) for name, count in zip(classes, counts, strict=True) if count == 1]
-    if rare and notes is not None:
+    if rare:
         shown = f"{', '.join(repr(name) for name in rare[:5])}{' and more' if len(rare) > 5 else ''}"
-        notes.append(f"A single node is of class {shown}: it is trained on, and that class cannot be judged.")
+        notes.append(f"A single node is of class {shown}: it is trained on, and that class cannot be tested.")
     codes = np.full(len(label), -1, dtype=np.int64)
     codes[present] = numbers.reshape(-1)
     return codes, classes
 
 
 def make_split(y: npt.NDArray[np.int64], seed: int, notes: list[str]) -> Split:
-    """A stratified split, 60/20/20; every class is trained on, and at least one node is left to validate on."""
+    """A stratified split, 60/20/20; every class is trained on, and at least one node is for validation."""
     split = stratified_splits(y, 1, seed, TRAIN, VAL)[0]
     notes.append("A stratified split was made of the labelled nodes: 60 % train, 20 % val, 20 % test.")
     return _with_validation(split, y, seed, notes)
 
 
 def read_split(column: Column, y: npt.NDArray[np.int64], seed: int, notes: list[str]) -> Split:
-    """The split a column of words tells: train, val or test, or nothing; nodes without a label are in no part."""
-    texts = column.texts()
+    """The split given by a column of train, val, test or nothing; nodes without a label are in no part."""
     parts: dict[str, list[int]] = {"train": [], "val": [], "test": []}
     unlabelled = 0
-    for node, text in enumerate(texts):
+    for node, text in enumerate(column.texts()):
         part = PARTS.get(text.lower()) if text else ""
         if part is None:
             raise AsgatError(
@@ -79,10 +86,10 @@ def read_split(column: Column, y: npt.NDArray[np.int64], seed: int, notes: list[
             )
         if part and y[node] >= 0:
             parts[part].append(node)
-        elif part == "train" or part == "val":
+        elif part in ("train", "val"):
             unlabelled += 1
     if unlabelled:
-        notes.append(f"{unlabelled:,} nodes of the split's parts have no label and are left out of it.")
+        notes.append(f"{unlabelled:,} nodes of the split have no label and are left out.")
     if not parts["train"]:
         raise AsgatError(
             f"The column {column.name!r} puts no labelled node into train; there is nothing to learn from."
@@ -92,10 +99,7 @@ def read_split(column: Column, y: npt.NDArray[np.int64], seed: int, notes: list[
 
 
 def split_of_mask(mask: npt.NDArray[np.bool_], y: npt.NDArray[np.int64], seed: int) -> Split:
-    """All labelled nodes of a mask to learn from, a quarter of each class to validate on; the others are the test part.
-
-    Nodes of the test part have no say in what is learned.
-    """
+    """The labelled nodes of a mask, a quarter of each class to validate on; all other labelled nodes are tested."""
     inside, outside = np.where(mask, y, -1), np.where(mask, -1, y)
     if not (inside >= 0).any():
         raise AsgatError("The mask holds no labelled node; there is nothing to learn from.")

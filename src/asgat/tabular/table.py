@@ -1,26 +1,27 @@
-"""Tables out of files: CSV, TSV, Parquet and npz, by their ending."""
+"""Tables from files, by their ending: CSV, TSV, Parquet and npz."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from asgat.errors import AsgatError, suggest
 from asgat.files.npz import read_npz
-from asgat.files.user_file import MAX_FILE_BYTES, UserFile, read_user_file
+from asgat.files.user_file import UserFile, read_user_file
 from asgat.tabular.column import Column
 
-MAX_CELLS = 200_000_000
-MAX_COLUMNS = 1_000_000
-MAX_UNPACKED_BYTES = 8 * MAX_FILE_BYTES
+MAX_COLUMNS = 100_000
+CELL_BYTES = 8
 ENDINGS = (".csv", ".tsv", ".parquet", ".npz", ".graphml")
-# How files begin, for those whose ending says something else.
+# How files begin, to recognise those whose ending says something else.
 SIGNATURES = {
     b"PAR1": ("a Parquet file", ".parquet"),
     b"PK\x03\x04": ("a zip archive, as .npz and spreadsheets are", ".npz"),
@@ -31,6 +32,8 @@ SIGNATURES = {
     b"%PDF": ("a PDF", ""),
     b"SQLite format": ("an SQLite database; export the table as CSV", ""),
 }
+# Arrays of an npz archive that are not columns of the nodes.
+NOT_COLUMNS = {"edge_index", "edges", "edge_weight", "weight", "ids", "id_ends", "num_classes", "train", "val", "test"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +42,8 @@ class Table:
 
     Args:
         columns: the columns.
-        source: where they come from, for errors.
-        notes: what had to be done to read them, in sentences.
+        source: the file's name, for error messages.
+        notes: what was done to read them, in sentences.
     """
 
     columns: dict[str, Column]
@@ -51,55 +54,57 @@ class Table:
         return len(next(iter(self.columns.values()))) if self.columns else 0
 
     def column(self, name: str, option: str = "") -> Column:
-        """A column by name, or an error that names those there are."""
+        """A column by name; the error for an unknown name lists those there are."""
         if name not in self.columns:
+            known = list(self.columns)
+            known = known if len(known) <= 30 else [*known[:30], f"… ({len(known)} in all)"]
             asked = f" ({option})" if option else ""
-            raise AsgatError(f"{self.source} has no column {name!r}{asked}. {suggest(name, _shown(self.columns))}")
+            raise AsgatError(f"{self.source} has no column {name!r}{asked}. {suggest(name, known)}")
         return self.columns[name]
 
 
-def _shown(names: Any) -> list[str]:
-    names = list(names)
-    return names if len(names) <= 30 else [*names[:30], f"… ({len(names)} in all)"]
+def read_table(path: Path | str, row_bytes: int = 0) -> Table:
+    """Reads a file as its ending says.
 
-
-def read_table(path: Path | str) -> Table:
-    """Reads a file as its ending says."""
+    Args:
+        path: the file.
+        row_bytes: memory a row will take in addition to its cells, counted in what a packed file may expand to.
+    """
     path = Path(path)
-    readers: dict[str, Callable[[UserFile], Table]] = {
-        ".csv": lambda raw: read_text(raw, ","),
-        ".tsv": lambda raw: read_text(raw, "\t"),
-        ".parquet": read_parquet,
-        ".npz": read_arrays,
-    }
-    reader = readers.get(path.suffix.lower())
-    if reader is None:
-        raise AsgatError(
-            f"{path} ends in {path.suffix or 'nothing'!r}; files that can be read end in {_list(ENDINGS)}."
-        )
-    raw = read_user_file(path)
-    check_signature(raw)
+    ending = path.suffix.lower()
+    if ending not in (".csv", ".tsv", ".parquet", ".npz"):
+        listed = f"{', '.join(ENDINGS[:-1])} and {ENDINGS[-1]}"
+        raise AsgatError(f"{path} ends in {path.suffix or 'nothing'!r}; files that can be read end in {listed}.")
+    raw = open_checked(path)
     with raw.guard():
-        return reader(raw)
+        if ending == ".npz":
+            return _node_arrays(raw, _read_arrays(raw), row_bytes)
+        if ending == ".parquet":
+            return read_parquet(raw, row_bytes)
+        return read_text(raw, "\t" if ending == ".tsv" else ",")
 
 
-def check_signature(raw: UserFile) -> None:
-    """Refuses a file that begins like one of another kind than its ending says."""
+def open_checked(path: Path | str) -> UserFile:
+    """Reads a file, and refuses it if it begins like one of another kind than its ending says."""
+    raw = read_user_file(path)
     ending = raw.path.suffix.lower()
-    for start, (kind, own) in SIGNATURES.items():
-        if raw.content.startswith(start) and ending != own:
+    for start, (kind, expected) in SIGNATURES.items():
+        if raw.content.startswith(start) and ending != expected:
             raise raw.failure(f"it ends in {ending} but is {kind}")
-    for own, start in ((".parquet", b"PAR1"), (".npz", b"PK")):
-        if ending == own and not raw.content.startswith(start):
-            raise raw.failure(f"it ends in {ending} but is no such file")
+    for expected, start in ((".parquet", b"PAR1"), (".npz", b"PK")):
+        if ending == expected and not raw.content.startswith(start):
+            raise raw.failure(f"it ends in {ending} but is not such a file")
+    return raw
 
 
-# -- text ---------------------------------------------------------------------------------------------------------
+def _check_distinct(names: Sequence[str], raw: UserFile) -> None:
+    if len(set(names)) < len(names):
+        raise raw.failure(f"two columns are called {Counter(names).most_common(1)[0][0]!r:.80}")
 
 
 def read_text(raw: UserFile, delimiter: str) -> Table:
-    """A table of text with a heading; semicolons and tabs are noticed where a heading has no comma."""
-    text = decode(raw)
+    """A table of text with a heading; semicolons and tabs are detected where a heading has no comma."""
+    text = raw.text()
     notes = []
     heading = text.split("\n", 1)[0]
     for other, name in ((";", "semicolons"), ("\t", "tabs"), (",", "commas")):
@@ -108,41 +113,21 @@ def read_text(raw: UserFile, delimiter: str) -> Table:
             notes.append(f"{raw.path.name} is separated by {name}.")
             break
     if heading.count(delimiter) >= MAX_COLUMNS:
-        raise raw.failure(f"it has more than the {MAX_COLUMNS:,} columns that are read at most")
+        raise raw.failure(f"it has more than {MAX_COLUMNS:,} columns, the most that are read")
     rows = _rows(raw, text, delimiter)
     names = [name.strip() for name in next(rows, [])]
     if not any(names):
         raise raw.failure("its first line names no column")
-    named = [name for name in names if name]
-    twice = next((name for name in named if named.count(name) > 1), None) if len(set(named)) < len(named) else None
-    if twice is not None:
-        raise raw.failure(f"two columns are called {twice!r}")
+    _check_distinct([name for name in names if name], raw)
     cells: list[list[str]] = [[] for _ in names]
-    seen: dict[str, str] = {}  # equal texts are kept once
+    seen: dict[str, str] = {}  # equal texts are stored once
     for row in rows:
         for cell, column in zip(map(seen.setdefault, row, row), cells, strict=True):
             column.append(cell)
-    if not cells[0]:
-        raise raw.failure("it has a heading but no row")
-    if len(named) < len(names):
+    if not all(names):
         notes.append(f"Left out a column without a name of {raw.path.name}.")
     columns = {name: Column.of_texts(name, cell) for name, cell in zip(names, cells, strict=True) if name}
     return Table(columns, raw.path.name, notes)
-
-
-def decode(raw: UserFile) -> str:
-    """The text of a file in UTF-8."""
-    try:
-        text = raw.content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.content.count(b"\n", 0, error.start) + 1
-        raise raw.failure(
-            f"line {line} holds the byte 0x{raw.content[error.start]:02x}, which is not UTF-8; save it in UTF-8, as "
-            f"with `iconv -f latin1 -t utf-8`"
-        ) from error
-    if "\0" in text:
-        raise raw.failure("it holds null bytes, so it is no text; check what kind of file it is")
-    return text
 
 
 def _rows(raw: UserFile, text: str, delimiter: str) -> Iterator[list[str]]:
@@ -157,34 +142,22 @@ def _rows(raw: UserFile, text: str, delimiter: str) -> Iterator[list[str]]:
             width = len(row)
             yield row
     except csv.Error as error:
-        raise raw.failure(f"line {reader.line_num} is no proper line of a table: {error}") from error
+        raise raw.failure(f"line {reader.line_num} is not a valid line of a table: {error}") from error
 
 
-# -- parquet and npz ----------------------------------------------------------------------------------------------
-
-
-def read_parquet(raw: UserFile) -> Table:
-    """A Parquet file with columns of numbers, truth values and texts."""
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise AsgatError("Parquet needs pyarrow; install it with `pip install 'asgat[tables]'`.") from None
+def read_parquet(raw: UserFile, row_bytes: int = 0) -> Table:
+    """A Parquet file with columns of numbers, booleans and texts."""
+    pa = import_pyarrow()
+    pq = pa.parquet
     held = pq.ParquetFile(io.BytesIO(raw.content))
-    if held.metadata.num_rows * held.metadata.num_columns > MAX_CELLS:
-        raise raw.failure(f"it has more than {MAX_CELLS:,} cells, which is more than is read at most")
-    if not held.metadata.num_rows:
-        raise raw.failure("it has no row")
     groups = [held.metadata.row_group(i) for i in range(held.metadata.num_row_groups)]
     unpacked = sum(group.column(i).total_uncompressed_size for group in groups for i in range(group.num_columns))
-    if unpacked > MAX_UNPACKED_BYTES:
-        raise raw.failure(f"it unpacks to more than the {MAX_UNPACKED_BYTES >> 20} MiB that are read at most")
-    # A text that is stored once and named in every row is to be in memory once, too.
+    rows, width = held.metadata.num_rows, held.metadata.num_columns
+    raw.check_expansion(max(unpacked, rows * (width * CELL_BYTES + row_bytes)))
+    _check_distinct(held.schema_arrow.names, raw)
+    # Reading as a dictionary keeps a text that is stored once and named in every row once in memory, too.
     texts_of = [field.name for field in held.schema_arrow if _is_text(pa, field.type)]
     stored = pq.ParquetFile(io.BytesIO(raw.content), read_dictionary=texts_of).read()
-    twice = next((name for name in stored.column_names if stored.column_names.count(name) > 1), None)
-    if twice is not None:
-        raise raw.failure(f"two columns are called {twice!r}")
     columns = {}
     for name, column in zip(stored.column_names, stored.columns, strict=True):
         if name.startswith("__index_level_"):  # a data frame's row numbers
@@ -201,6 +174,15 @@ def read_parquet(raw: UserFile) -> Table:
     return Table(columns, raw.path.name)
 
 
+def import_pyarrow() -> Any:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise AsgatError("Parquet needs pyarrow; install it with `pip install 'asgat[tables]'`.") from None
+    return pyarrow
+
+
 def _is_text(pa: Any, kind: Any) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
@@ -215,30 +197,43 @@ def _shared_objects(pa: Any, column: Any) -> Iterator[Any]:
             yield from chunk.to_pylist()
 
 
-def read_arrays(raw: UserFile) -> Table:
-    """The arrays of an npz archive that have a value per row; [N, F] gives F columns.
+def read_npz_tables(path: Path | str, row_bytes: int = 0) -> tuple[Table, Table | None]:
+    """The edges of an npz archive, and its nodes where it has any."""
+    raw = open_checked(path)
+    with raw.guard():
+        arrays = _read_arrays(raw)
+        edges = _edge_arrays(raw, arrays)
+        has_nodes = any(_is_column(name, array) for name, array in arrays.items())
+        return edges, _node_arrays(raw, arrays, row_bytes) if has_nodes else None
 
-    Rows are those of the longest array of one dimension. Edges and masks are no columns.
-    """
-    arrays = read_npz(raw, None, MAX_FILE_BYTES * 8)
-    arrays = {name: array for name, array in arrays.items() if not _is_edges(name) and not _is_mask(name)}
-    lengths = [len(array) for array in arrays.values() if array.ndim in (1, 2)]
-    if not lengths:
+
+def _read_arrays(raw: UserFile) -> dict[str, npt.NDArray[Any]]:
+    arrays = read_npz(raw, None, raw.expansion_limit)
+    raw.check_expansion(CELL_BYTES * sum(array.size for array in arrays.values()))
+    return arrays
+
+
+def _node_arrays(raw: UserFile, arrays: dict[str, npt.NDArray[Any]], row_bytes: int) -> Table:
+    """The arrays that have a value per row; [N, F] gives F columns. Rows are those of the longest array."""
+    arrays = {name: array for name, array in arrays.items() if _is_column(name, array)}
+    if not arrays:
         raise raw.failure("it has no array with a value per node")
-    rows = max(lengths)
+    rows = max(len(array) for array in arrays.values())
+    raw.check_expansion(rows * row_bytes)
     columns: dict[str, Column] = {}
     for name, array in arrays.items():
         if array.ndim == 1 and len(array) == rows:
             columns[name] = Column.of_array(name, array)
         elif array.ndim == 2 and len(array) == rows:
+            if array.shape[1] > MAX_COLUMNS:
+                raise raw.failure(f"{name} has more than {MAX_COLUMNS:,} columns, the most that are read")
             for i in range(array.shape[1]):
                 columns[f"{name}{i}"] = Column.of_array(f"{name}{i}", array[:, i])
     return Table(columns, raw.path.name)
 
 
-def read_edge_arrays(raw: UserFile) -> Table:
-    """The edges of an npz archive: ``edge_index`` or ``edges``, [2, E] or [E, 2], and perhaps ``weight``."""
-    arrays = read_npz(raw, None, MAX_FILE_BYTES * 8)
+def _edge_arrays(raw: UserFile, arrays: dict[str, npt.NDArray[Any]]) -> Table:
+    """``edge_index`` or ``edges``, [2, E] or [E, 2], and perhaps ``edge_weight`` or ``weight``, [E]."""
     name = next((name for name in ("edge_index", "edges") if name in arrays), None)
     if name is None:
         raise raw.failure("it has no array edge_index or edges")
@@ -253,28 +248,19 @@ def read_edge_arrays(raw: UserFile) -> Table:
     return Table(columns, raw.path.name)
 
 
-def _is_edges(name: str) -> bool:
-    return name in ("edge_index", "edges", "edge_weight", "weight", "ids", "id_ends", "num_classes")
-
-
-def _is_mask(name: str) -> bool:
-    return name in ("train", "val", "test") or name.endswith(("_mask", "_masks"))
-
-
-def _list(words: tuple[str, ...]) -> str:
-    return f"{', '.join(words[:-1])} and {words[-1]}"
+def _is_column(name: str, array: npt.NDArray[Any]) -> bool:
+    return name not in NOT_COLUMNS and not name.endswith(("_mask", "_masks")) and array.ndim in (1, 2)
 
 
 def frame_to_table(frame: Any, source: str) -> Table:
     """A pandas data frame as a table; its index is not part of it."""
     names = [str(name) for name in frame.columns]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise AsgatError(f"Two columns of {source} are called {twice!r}.")
+    if len(set(names)) < len(names):
+        raise AsgatError(f"Two columns of {source} are called {Counter(names).most_common(1)[0][0]!r:.80}.")
     columns = {}
     for name, key in zip(names, frame.columns, strict=True):
         series = frame[key]
         missing = np.asarray(series.isna(), dtype=bool)
-        objects = [None if gone else value for value, gone in zip(series.tolist(), missing.tolist(), strict=True)]
+        objects = [None if absent else value for value, absent in zip(series.tolist(), missing.tolist(), strict=True)]
         columns[name] = Column.of_objects(name, objects)
     return Table(columns, source)

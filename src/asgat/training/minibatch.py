@@ -3,80 +3,76 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from asgat.config import TrainConfig
-from asgat.data.dataset import Split
 from asgat.errors import AsgatError
 from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.asgat import ASGAT
 from asgat.nn.asgat_conv import ASGATConv
-from asgat.spectral import TableOperator
-from asgat.tables.table_rows import ShardOperator
-from asgat.training.step import Step, score
+from asgat.tables import RowOperator, TableOperator
+from asgat.training.program import Program, Task
+from asgat.training.run_state import Run, State
 
 FRESH = 4  # rows of a hidden layer computed for a batch, at most, for each of its nodes
 CACHE_BYTES = 1 << 30  # of kept hidden states that stay in memory; more go to a file that is mapped
 
 
-class MinibatchStep(Step):
+class MinibatchProgram(Program):
     r"""One epoch in steps of ``batch_size`` training nodes, then an evaluation in blocks of as many nodes.
 
     A batch attends to some nodes, these to others, and so on down to the features. Of a hidden layer the rows the batch
-    attends to most, up to four for each of its nodes, are computed anew, with gradients; the others are taken as the
+    attends to most, up to four for each of its nodes, are computed again, with gradients; the others are taken as the
     last evaluation left them. With a batch of all training nodes of a graph in which that is everything, a step is that
-    of :class:`Step`.
+    of :class:`Program`.
 
-    Memory beside the table: O(batch · heads · k · layers) for attention, O(batch · FRESH · width) for features, and the
-    kept hidden states, N · heads · hidden numbers a hidden layer, in a file where they are over a gibibyte.
+    Memory in addition to the table: O(batch · heads · k · layers) for attention, O(batch · FRESH · width) for features,
+    and the kept hidden states, N · heads · hidden numbers a hidden layer, in a file where they are over a gibibyte.
 
     Args:
-        model, inputs, y, split, config, metric: as for :class:`Step`; ``config.batch_size`` is the size of a batch.
+        task, runs, snapshots: as for :class:`Program`, with one run; its ``config.batch_size`` is the size of a batch.
     """
 
-    def __init__(
-        self, model: nn.Module, inputs: tuple[Any, ...], y: Tensor, split: Split, config: TrainConfig, metric: str
-    ) -> None:
-        super().__init__(model, inputs, y, split, config, metric)
-        x, operator = check_minibatch(model, inputs)
-        assert isinstance(model, ASGAT)
-        self.net, self.batch_size = model, int(getattr(config, "batch_size", None) or len(split.train))
+    def __init__(self, task: Task, runs: Sequence[Run], snapshots: Sequence[State | None]) -> None:
+        super().__init__(task, runs, snapshots)
+        x, operator = check_minibatch(self.model, task.inputs)
+        assert isinstance(self.model, ASGAT)
+        config = runs[0].job.config
+        self.net, self.objective = self.model, self.objectives[0]
+        self.batch_size = int(getattr(config, "batch_size", None) or len(self.objective.train_nodes))
         self.limit = FRESH * self.batch_size
         self.features = _Rows(x)
-        self.operator = ShardOperator.of(operator)
-        self.number = torch.zeros(operator.num_nodes, dtype=torch.int32, device=y.device)
-        widths = [conv.out_channels * (conv.heads if conv.concat else 1) for conv in model.convs[:-1]]
-        self.hidden = [kept_rows(operator.num_nodes, width, x.dtype, y.device) for width in widths]
-        self.evaluate()  # so that there is something to take
+        self.operator = operator.rows
+        self.number = torch.zeros(operator.num_nodes, dtype=torch.int32, device=self.device)
+        widths = [conv.out_channels * (conv.heads if conv.concat else 1) for conv in self.net.convs[:-1]]
+        self.hidden = [kept_rows(operator.num_nodes, width, x.dtype, self.device) for width in widths]
+        self.evaluate()  # so that there are hidden states to take
 
-    def __call__(self) -> Tensor:
-        """One epoch; returns what :meth:`Step.__call__` does, the training loss as the mean over the steps."""
-        self.model.train()
-        count = len(self.train_nodes)
-        total = torch.zeros((), dtype=torch.float64, device=self.train_labels.device)
-        order = torch.randperm(count, device=self.train_labels.device) if self.batch_size < count else None
-        for start in range(0, count, self.batch_size):
-            chosen = slice(None) if order is None else order[start : start + self.batch_size].sort().values
-            nodes, labels = self.train_nodes[chosen], self.train_labels[chosen]
-            self.optimiser.zero_grad()
-            logits = self.logits(nodes)
-            if self.weight is None:
-                loss = F.cross_entropy(logits, labels)
-            else:
-                weight = self.weight[chosen].to(logits.dtype) * (count / len(nodes))
-                loss = F.cross_entropy(logits, labels, reduction="none") @ weight
-            loss.backward()  # type: ignore[no-untyped-call]
-            self.optimiser.step()
-            total += loss.detach().double() * (len(nodes) / count)
-        logits = self.evaluate().index_select(0, self.val_nodes)
-        val_loss = F.cross_entropy(logits, self.val_labels)
-        return torch.stack([total, val_loss.double(), score(logits, self.val_labels, self.metric)])
+    @property
+    def capturable(self) -> bool:
+        return False
+
+    def step(self, seeds: Tensor | None) -> list[Tensor]:
+        """The steps of one epoch; returns the mean of their losses, weighted by the sizes of the batches."""
+        self.set_training(True)
+        nodes = self.objective.train_nodes
+        total = torch.zeros((), dtype=torch.float64, device=self.device)
+        order = torch.randperm(len(nodes), device=self.device) if self.batch_size < len(nodes) else None
+        for start in range(0, len(nodes), self.batch_size):
+            every = torch.arange(len(nodes), device=self.device)
+            chosen = every if order is None else order[start : start + self.batch_size].sort().values
+            loss = self.objective.loss(self.logits(nodes[chosen]), chosen)
+            self.adam.step(torch.autograd.grad(loss, self.parameters, allow_unused=True))
+            total += loss.detach().double() * (len(chosen) / len(nodes))
+        return [total]
+
+    def forward(self) -> tuple[Tensor, ...]:
+        raise AssertionError("a mini-batch program evaluates layer by layer")
 
     def logits(self, nodes: Tensor) -> Tensor:
         """Logits of some nodes, from hidden states that are computed, or kept where too many would be."""
@@ -91,14 +87,14 @@ class MinibatchStep(Step):
             if len(part.kept):
                 assert isinstance(hidden, Tensor)
                 hidden = torch.cat([hidden, self.hidden[layer - 1][part.kept.cpu()].to(hidden.device)])
-            hidden = self._layer(layer, hidden, part.operator)
+            hidden = self.net.apply_layer(layer, hidden, part.operator)
         assert isinstance(hidden, Tensor)
         return hidden
 
     @torch.no_grad()
-    def evaluate(self) -> Tensor:
-        """Logits of all nodes, a layer at a time and in it a block of nodes at a time; renews what is kept."""
-        self.model.eval()
+    def evaluate(self) -> tuple[Tensor, ...]:
+        """Logits of all nodes, a layer at a time and in it a block of nodes at a time; renews the hidden states."""
+        self.set_training(False)
         out = torch.empty(0)
         for layer, conv in enumerate(self.net.convs):
             last = layer == len(self.net.convs) - 1
@@ -112,8 +108,8 @@ class MinibatchStep(Step):
                     x: Tensor | SparseFeatures = self.features.take(part.fresh)
                 else:
                     x = self.hidden[layer - 1][part.fresh.cpu()].to(conv.weight.device)
-                out[start : start + len(rows)] = self._layer(layer, x, part.operator).to(out.device)
-        return out
+                out[start : start + len(rows)] = self.net.apply_layer(layer, x, part.operator).to(out.device)
+        return (out,)
 
     def _part(self, conv: ASGATConv, rows: Tensor, limit: int | None) -> _Part:
         """What a layer needs for some rows of its output: its operator, and the rows of its input in order."""
@@ -136,18 +132,11 @@ class MinibatchStep(Step):
             self.number[order] = torch.arange(len(order), dtype=torch.int32, device=order.device)
         return _Part(operator.renumbered(self.number, len(order)), torch.cat([rows, fresh]), kept)
 
-    def _layer(self, layer: int, x: Tensor | SparseFeatures, operator: ShardOperator) -> Tensor:
-        out: Tensor = self.net.convs[layer](x, operator)
-        last = layer == len(self.net.convs) - 1
-        if self.net.elu == "every" or self.net.elu == ("last" if last else "hidden"):
-            out = F.elu(out)
-        return out
-
 
 class _Part:
     """A layer's operator for some rows; its input rows are those of ``fresh`` nodes, then of ``kept`` ones."""
 
-    def __init__(self, operator: ShardOperator, fresh: Tensor, kept: Tensor) -> None:
+    def __init__(self, operator: RowOperator, fresh: Tensor, kept: Tensor) -> None:
         self.operator, self.fresh, self.kept = operator, fresh, kept
 
 

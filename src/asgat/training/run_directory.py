@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save
-from torch import Tensor, nn
+from safetensors.torch import load, save
+from torch import nn
 
 from asgat.config import TrainConfig
-from asgat.errors import AsgatError, brief
-from asgat.files.atomic import TEMPORARY, read_toml, to_json, to_toml, write_atomic
+from asgat.errors import AsgatError, brief, shown
+from asgat.files.atomic import TEMPORARY, read_toml, to_json, to_toml, write_all, write_atomic
+from asgat.nn.registry import make_config, model_spec
+from asgat.training.checkpoint import UNFINISHED
+from asgat.training.result_check import check_result
+from asgat.training.run_state import Epoch, State
+
+CONFIG, METRICS, RESULT, MODEL = "config.toml", "metrics.jsonl", "result.json", "model.safetensors"
 
 
 class OtherSettingsError(AsgatError):
-    """A run directory holds a run with other settings."""
+    """A run directory holds a run with other settings, or of other data."""
 
 
 class RunDirectory:
     """A folder with ``config.toml``, ``metrics.jsonl``, ``result.json`` and ``model.safetensors``.
 
-    ``result.json`` is renewed after every finished run (one split or seed): started again with the same settings, a
-    killed command takes the finished ones over. The run it was in is in ``unfinished.safetensors``, as of at most half
+    ``result.json`` is written again after every finished run (one split or seed): started again with the same settings,
+    a killed command takes the finished ones over. Unfinished runs are in ``unfinished.safetensors``, as of at most half
     a minute ago. Whoever writes holds the folder's lock.
 
     Args:
@@ -35,30 +42,25 @@ class RunDirectory:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
+        self._model_sha256: str | None = None  # of the model that the runs so far left behind
 
     def begin(self, settings: Mapping[str, Any], fresh: bool = False) -> list[dict[str, Any]]:
         """Writes the settings and returns the finished runs of an earlier start with the same settings.
 
         Raises:
-            AsgatError: the folder holds a run with other settings, or cannot be written.
+            OtherSettingsError: the folder holds a run with other settings, or of other data.
+            AsgatError: it holds something else, or cannot be written.
         """
         self._sweep()
-        config = self.path / "config.toml"
+        config = self.path / CONFIG
         if not fresh and config.exists():
-            earlier = read_toml(config)
-            if earlier != settings:
-                differing = [key for key in _flat(settings) if _flat(settings).get(key) != _flat(earlier).get(key)]
-                differing += [key for key in _flat(earlier) if key not in _flat(settings)]
-                raise OtherSettingsError(
-                    f"{self.path} holds a run with other settings ({', '.join(differing)}); "
-                    "choose another --out, or --fresh to replace it."
-                )
-            return list(self.read_result().get("rows", [])) if (self.path / "result.json").exists() else []
-        names = ("result.json", "metrics.jsonl", "model.safetensors", "unfinished.safetensors")
+            self._check_settings(settings, _with_current_settings(read_toml(config)))
+            return self._finished_runs(settings) if (self.path / RESULT).exists() else []
+        names = (RESULT, METRICS, MODEL, UNFINISHED)
         strange = [name for name in names if not fresh and (self.path / name).exists()]
         if strange:
             raise AsgatError(
-                f"{self.path} holds {', '.join(strange)} but no config.toml, so it is no run directory of ours; "
+                f"{self.path} holds {', '.join(strange)} but no {CONFIG}, so it is not an asgat run directory; "
                 "choose another --out, or --fresh to replace these files."
             )
         for name in names:
@@ -69,39 +71,131 @@ class RunDirectory:
         write_atomic(config, to_toml(settings).encode())
         return []
 
+    def _finished_runs(self, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+        result = self.read_result()
+        strange = [row["run"] for row in result["rows"] if row["run"] not in settings["runs"]]
+        if strange:
+            raise AsgatError(
+                f"{self.path / RESULT} is damaged: it has a row of run {strange[0]}, but the runs are "
+                f"{shown(settings['runs'])}. Train again with --fresh."
+            )
+        self._model_sha256 = result.get("model_sha256")
+        return list(result["rows"])
+
+    def _check_settings(self, settings: Mapping[str, Any], earlier: Mapping[str, Any]) -> None:
+        now, then = _flat(settings), _flat(earlier)
+        then.setdefault("data", now.get("data"))  # version 0.1 did not write it
+        differing = [key for key in now if now[key] != then.get(key)] + [key for key in then if key not in now]
+        if differing == ["data"]:
+            raise OtherSettingsError(
+                f"{self.path} holds a run of other data: graph, features, labels or splits have changed since; "
+                "choose another --out, or --fresh to replace it."
+            )
+        if differing:
+            raise OtherSettingsError(
+                f"{self.path} holds a run with other settings ({', '.join(differing)}); "
+                "choose another --out, or --fresh to replace it."
+            )
+
     def _sweep(self) -> None:
-        """Removes what killed processes left half-written; whoever holds the lock is the only one who writes here."""
+        """Removes files a killed process left half-written; whoever holds the lock is the only one who writes here."""
         for path in self.path.glob(".*"):
             if TEMPORARY.fullmatch(path.name):
                 with suppress(OSError):
                     path.unlink()
 
     def read_result(self) -> dict[str, Any]:
-        path = self.path / "result.json"
+        """What ``result.json`` holds.
+
+        Raises:
+            AsgatError: it is damaged.
+        """
+        path = self.path / RESULT
         try:
             result = json.loads(path.read_bytes())
         except (OSError, ValueError, RecursionError) as error:
             raise AsgatError(f"{path} cannot be read as a result: {brief(error)}.") from error
-        if not isinstance(result, dict):
-            raise AsgatError(f"{path} cannot be read as a result: it holds no object.")
-        return result
+        return check_result(result, path)
 
     def write_result(self, result: Mapping[str, Any]) -> None:
-        write_atomic(self.path / "result.json", to_json(result))
+        """Writes the result of the runs so far, and the SHA-256 of the model they left behind."""
+        model = self.path / MODEL
+        if self._model_sha256 is None and model.exists():  # of a run that version 0.1 began
+            self._model_sha256 = sha256(model.read_bytes())
+        write_atomic(self.path / RESULT, to_json({**result, "model_sha256": self._model_sha256}))
 
-    def add_metrics(self, rows: list[dict[str, Any]], runs_before: list[int]) -> None:
-        """Adds a finished run's epochs; lines of runs that never finished are dropped."""
-        path = self.path / "metrics.jsonl"
+    def add_run(
+        self,
+        row: Mapping[str, Any],
+        history: Sequence[Epoch],
+        done: Sequence[Mapping[str, Any]],
+        state: State,
+        metadata: Mapping[str, Any],
+    ) -> None:
+        """Adds the epochs of a finished run and, if it is the best on validation so far, its weights.
+
+        Epochs of runs that never finished are dropped.
+        """
+        path = self.path / METRICS
+        before = {other["run"] for other in done}
         try:
             lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-            kept = [line for line in lines if json.loads(line)["run"] in runs_before]
+            kept = [line for line in lines if json.loads(line)["run"] in before]
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-            raise AsgatError(f"{path} cannot be read as metrics: {brief(error)}. Start anew with --fresh.") from error
-        write_atomic(path, "".join(f"{line}\n" for line in kept + [json.dumps(row) for row in rows]).encode())
+            raise AsgatError(f"{path} cannot be read as metrics: {brief(error)}. Start again with --fresh.") from error
+        write_atomic(path, "".join(f"{line}\n" for line in [*kept, *metrics_lines(row["run"], history)]).encode())
+        best = max(((other["val_score"], -other["run"]) for other in done), default=(-1.0, 0))
+        if (row["val_score"], -row["run"]) > best:  # among equals the first run, whichever ended first
+            content = encode_model(state, metadata)
+            write_atomic(self.path / MODEL, content)
+            self._model_sha256 = sha256(content)
 
-    def write_model(self, state: dict[str, Tensor], metadata: Mapping[str, Any]) -> None:
-        text = {key: json.dumps(value) for key, value in metadata.items()}
-        write_atomic(self.path / "model.safetensors", save(state, metadata=text))
+    def replace(
+        self,
+        settings: Mapping[str, Any],
+        history: Sequence[Epoch],
+        state: State,
+        metadata: Mapping[str, Any],
+        result: Mapping[str, Any],
+        others: Mapping[str, bytes],
+    ) -> None:
+        """Writes a finished run of a single split, and other files next to it, in place of what the folder holds.
+
+        Nothing of the old run is lost before all of the new one is on the disk.
+        """
+        self._sweep()
+        model = encode_model(state, metadata)
+        contents = {
+            **others,
+            CONFIG: to_toml(settings).encode(),
+            METRICS: "".join(f"{line}\n" for line in metrics_lines(metadata["run"], history)).encode(),
+            MODEL: model,
+            RESULT: to_json({**result, "model_sha256": sha256(model)}),  # last: where it is, all is
+        }
+        write_all(self.path, contents)
+        with suppress(OSError):
+            (self.path / UNFINISHED).unlink()
+
+
+def metrics_lines(run: int, history: Sequence[Epoch]) -> list[str]:
+    return [json.dumps({"run": run, **vars(epoch)}) for epoch in history]
+
+
+def encode_model(state: State, metadata: Mapping[str, Any]) -> bytes:
+    """Weights, settings and sizes as the content of ``model.safetensors``."""
+    return save(state, metadata={key: json.dumps(value) for key, value in metadata.items()})
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _with_current_settings(written: dict[str, Any]) -> dict[str, Any]:
+    """What an earlier version wrote, as this one writes it: without removed settings, with defaults of new ones."""
+    try:
+        return {**written, "config": make_config(written["model"], **written["config"]).to_dict()}
+    except (AsgatError, KeyError, TypeError):
+        return written
 
 
 def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,34 +206,53 @@ def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_metadata(path: Path | str) -> dict[str, Any]:
-    """What is written beside the weights of a run directory's model: data set, model, settings, run and sizes."""
-    file = Path(path) / "model.safetensors"
+    """What is written next to the weights of a run directory's model: data set, model, settings, run and sizes."""
+    file = Path(path) / MODEL
     try:
         with safe_open(str(file), framework="pt") as handle:
             return {key: json.loads(text) for key, text in handle.metadata().items()}
     except (OSError, SafetensorError, AttributeError, ValueError, RecursionError) as error:
-        raise AsgatError(f"{file} holds no model of this package: {brief(error)}") from error
+        raise AsgatError(f"{file} is not a model of this package: {brief(error)}") from error
 
 
 def load_model(path: Path | str) -> tuple[nn.Module, str, TrainConfig]:
     """The trained model of a run directory, its name and its settings."""
-    from asgat.nn.registry import make_config, model_spec
-
-    file = Path(path) / "model.safetensors"
+    file = Path(path) / MODEL
     metadata = read_metadata(path)
     try:
         name = metadata["model"]
         config = make_config(name, **metadata["config"])
         sizes = metadata["in_channels"], metadata["out_channels"], metadata.get("num_nodes", 0)
-        weights = load_file(str(file))
+        content = file.read_bytes()
+        weights = load(content)
         if config.layers > len(weights):  # so many that even their outline would take minutes
             raise ValueError(f"it asks for {config.layers:,} layers, and holds {len(weights)} weights")
         with torch.device("meta"):  # sizes without memory: what they ask for must be what the file holds
             outline = model_spec(name).make(config, *sizes).state_dict()
         if {key: value.shape for key, value in outline.items()} != {key: value.shape for key, value in weights.items()}:
             raise ValueError("its weights are not those its settings ask for")
+        if not all(bool(value.isfinite().all()) for value in weights.values()):
+            raise ValueError("some of its weights are infinite or not a number")
         model = model_spec(name).make(config, *sizes)
         model.load_state_dict(weights)
     except (OSError, SafetensorError, KeyError, TypeError, AttributeError, RuntimeError, ValueError) as error:
-        raise AsgatError(f"{file} holds no model of this package: {brief(error)}") from error
+        raise AsgatError(f"{file} is not a model of this package: {brief(error)}") from error
+    _check_model(Path(path), content, metadata.get("run"))
     return model.eval(), name, config
+
+
+def _check_model(path: Path, content: bytes, run: Any) -> None:
+    """Refuses a model file that is not the one the result was written with.
+
+    Version 0.1 wrote no SHA-256. A training that is killed leaves the model of a run that has no row yet.
+    """
+    if not (path / RESULT).exists():
+        return
+    result = RunDirectory(path).read_result()
+    expected = result.get("model_sha256")
+    killed = not result.get("finished") and run not in [row["run"] for row in result["rows"]]
+    if expected not in (None, sha256(content)) and not killed:
+        raise AsgatError(
+            f"{path / MODEL} is not the model that {RESULT} was written with: its SHA-256 differs from the one there. "
+            "Put the right file back, or train again with --fresh."
+        )

@@ -2,75 +2,52 @@
 
 from __future__ import annotations
 
-import math
-import platform
-import resource
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
-from functools import partial
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import nn
 
-from asgat.config import OPTIONS, TrainConfig
+from asgat.available_memory import available_memory
+from asgat.config import ASGATConfig, TrainConfig
 from asgat.data.dataset import Dataset, Split
+from asgat.data.digest import dataset_digest
 from asgat.errors import AsgatError
 from asgat.files.lock import locked
-from asgat.kernels.sparse_features import SparseFeatures, features_tensor
-from asgat.nn.asgat import with_adjacency
-from asgat.nn.attention_model import AttentionModel
-from asgat.nn.registry import ModelSpec, model_spec
-from asgat.spectral import TableOperator
-from asgat.spectral.arma import RationalForm
-from asgat.tables.candidate_table import Progress
-from asgat.training.memory import keep_freed_memory
+from asgat.nn.memory_plan import plan
+from asgat.nn.registry import model_spec
+from asgat.training.checkpoint import Checkpointer
+from asgat.training.inputs import make_inputs
+from asgat.training.loop import train_jobs
+from asgat.training.program import CapturedEpochs, Task
+from asgat.training.result import describe_settings, result_row, run_figures, summarise
 from asgat.training.run_directory import RunDirectory
-from asgat.training.trainer import Epoch, RunResult, evaluate, train_run
-from asgat.training.unfinished import Keeper
-
-RunProgress = Callable[[int, Epoch], None]
-Together = Callable[..., Iterator[tuple[int, RunResult]]]
-Finished = Callable[[int, dict[str, torch.Tensor], tuple[Any, ...]], None]
+from asgat.training.run_state import DivergedError, Epoch, Job, RunResult, State, run_seed
 
 
-def normalise_rows(x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Feature rows scaled so that their absolute values sum to 1; rows of zeros stay."""
-    total = np.abs(x).sum(axis=1, keepdims=True)
-    return np.asarray(x / np.where(total > 0, total, 1.0), dtype=np.float32)
+@dataclass(frozen=True)
+class Callbacks:
+    """What a caller wants to know while a model is trained.
 
+    Attributes:
+        progress: called with the run and every epoch.
+        building: called with the rows done and in all while a candidate table is built.
+        built: called when everything is ready for the first epoch.
+        finished: called with a run, its weights and the model's inputs before the run counts as done.
+        counted: called with the number of runs done and in all.
+        waiting: called before waiting for another process that writes the run directory; without it, that is refused.
+    """
 
-def make_inputs(
-    dataset: Dataset, model: str, config: TrainConfig, device: torch.device, building: Progress | None = None
-) -> tuple[Any, ...]:
-    """What the model's ``forward`` takes for this data set: features, then what the model made of the graph."""
-    features = make_features(dataset, model, config, device)
-    return features, *prepare_graph(dataset, model, config, device, building)
-
-
-def make_features(
-    dataset: Dataset, model: str, config: TrainConfig, device: torch.device
-) -> torch.Tensor | SparseFeatures:
-    """The features of a data set as the model takes them."""
-    x = normalise_rows(dataset.x) if config.normalize_features else dataset.x
-    if not model_spec(model).sparse:
-        return torch.tensor(x, device=device)
-    if getattr(config, "adjacency", False):
-        return features_tensor(with_adjacency(x, dataset.graph_for(config)), device)
-    return features_tensor(x, device)
-
-
-def prepare_graph(
-    dataset: Dataset, model: str, config: TrainConfig, device: torch.device, building: Progress | None = None
-) -> tuple[Any, ...]:
-    """What the model makes of the graph of a data set."""
-    spec = model_spec(model)
-    graph = dataset.graph_for(config)
-    relations = [dataset.relations] if spec.published else []
-    return spec.prepare(graph, config, device, building, *relations)
+    progress: Callable[[int, Epoch], None] | None = None
+    building: Callable[[int, int], None] | None = None
+    built: Callable[[], object] | None = None
+    finished: Callable[[int, State, tuple[Any, ...]], None] | None = None
+    counted: Callable[[int, int], None] | None = None
+    waiting: Callable[[], None] | None = None
 
 
 def run(
@@ -82,11 +59,7 @@ def run(
     device: torch.device | str = "cpu",
     out: Path | str | None = None,
     fresh: bool = False,
-    progress: RunProgress | None = None,
-    building: Progress | None = None,
-    finished: Finished | None = None,
-    waiting: Callable[[], None] | None = None,
-    together: Together | None = None,
+    callbacks: Callbacks | None = None,
 ) -> dict[str, Any]:
     """Trains a model on the given runs of a data set and returns the result as in ``result.json``.
 
@@ -99,126 +72,123 @@ def run(
         runs: which runs.
         seed: of the first run.
         device: where to train.
-        out: run directory; finished runs found there are taken over.
+        out: run directory; finished runs found there are taken over, and an unfinished one goes on.
         fresh: forget what the run directory holds.
-        progress: called with the run and every epoch.
-        building: called with the rows done and in all while a table is built.
-        finished: called with a run, its weights and the model's inputs, before the run counts as done: a run that
-            counts has been handed over.
-        waiting: called before waiting for another process that writes the run directory; without it, that is refused.
-        together: trains all runs as one, :func:`~asgat.training.batched.together`; else one after the other.
+        callbacks: what to call meanwhile.
 
     Raises:
         LockedError: another process writes the run directory.
+        DivergedError: a run diverged at every attempt.
     """
-    model_spec(model)  # what is refused is so before anything is written
-    for i in runs:
-        run_split(dataset, i)
+    callbacks = callbacks or Callbacks()
+    model_spec(model)  # bad input is refused before anything is written
+    splits = {i: run_split(dataset, i) for i in runs}
     with ExitStack() as held:
         if out is not None:
-            held.enter_context(locked(out, wait=waiting is not None, waiting=waiting))
-        return _run(dataset, model, config, runs, seed, device, out, fresh, progress, building, finished, together)
+            held.enter_context(locked(out, wait=callbacks.waiting is not None, waiting=callbacks.waiting))
+        return _run(dataset, model, config, splits, seed, torch.device(device), out, fresh, callbacks, held)
 
 
 def _run(
     dataset: Dataset,
     model: str,
     config: TrainConfig,
-    runs: Sequence[int],
+    splits: dict[int, Split],
     seed: int,
-    device: torch.device | str,
+    device: torch.device,
     out: Path | str | None,
     fresh: bool,
-    progress: RunProgress | None,
-    building: Progress | None,
-    finished: Finished | None,
-    together: Together | None,
+    callbacks: Callbacks,
+    held: ExitStack,
 ) -> dict[str, Any]:
-    device = torch.device(device)
-    spec = model_spec(model)
-    splits = {i: run_split(dataset, i) for i in runs}
-    settings = {
-        "dataset": dataset.name,
-        "model": model,
-        "protocol": dataset.protocol,
-        "seed": seed,
-        "runs": list(runs),
-        "config": config.to_dict(),
-    }
+    digest = dataset_digest(dataset)
+    settings = describe_settings(dataset.name, model, dataset.protocol, seed, list(splits), config, digest)
     directory = RunDirectory(out) if out is not None else None
     done = directory.begin(settings, fresh) if directory else []
-    result = summarise(settings, dataset, done)
-    missing = [i for i in runs if i not in {row["run"] for row in done}]
-    if not missing:
-        if out is not None:
-            Keeper(out, 0).remove()  # of a process killed between its last two steps
-        return result
-    y = torch.from_numpy(dataset.y).to(device)
+    missing = [i for i in splits if i not in {row["run"] for row in done}]
+    checkpointer = Checkpointer(out, device.type, digest) if out is not None else None
+    if missing:
+        task = make_task(dataset, model, config, device, callbacks.building)
+        if callbacks.built:
+            callbacks.built()
+        if checkpointer:
+            checkpointer.resumable = task.resumable
+        outcomes = train_dataset(task, dataset, config, missing, seed, checkpointer, callbacks.progress)
+        held.enter_context(closing(outcomes))
+        for i, outcome in outcomes:
+            row = result_row(i, run_figures(task, config, splits[i], outcome), device)
+            if callbacks.finished:
+                callbacks.finished(i, outcome.state, task.inputs)
+            if directory:
+                directory.add_run(row, outcome.history, done, outcome.state, model_metadata(settings, i, dataset))
+            done.append(row)
+            if directory:
+                directory.write_result(summarise(settings, dataset.metric, done))
+            if callbacks.counted:
+                callbacks.counted(len(done), len(splits))
+    if checkpointer:
+        checkpointer.remove()
+        if checkpointer.asked:  # in the last epoch: all is saved, and what would follow is not wanted
+            raise KeyboardInterrupt
+    return summarise(settings, dataset.metric, done)
+
+
+def train_dataset(
+    task: Task,
+    dataset: Dataset,
+    config: TrainConfig,
+    runs: Sequence[int],
+    seed: int,
+    checkpointer: Checkpointer | None = None,
+    progress: Callable[[int, Epoch], None] | None = None,
+) -> Generator[tuple[int, RunResult], None, None]:
+    """Runs of a data set and their results, as they become known.
+
+    Raises:
+        DivergedError: a run diverged at every attempt.
+    """
+    several = len(dataset.splits)
+    jobs = [Job(run_split(dataset, i), run_seed(seed, i, several), config, i) for i in runs]
+    report = None if progress is None else lambda job, epoch: progress(job.run, epoch)
+    for position, outcome in train_jobs(task, jobs, runs_at_once(dataset, config, task.y.device), report, checkpointer):
+        if isinstance(outcome, DivergedError):
+            raise outcome
+        yield runs[position], outcome
+
+
+def make_task(
+    dataset: Dataset,
+    model: str,
+    config: TrainConfig,
+    device: torch.device,
+    building: Callable[[int, int], None] | None = None,
+) -> Task:
+    """What the runs of a model on a data set share; builds a candidate table where the model needs one."""
     inputs = make_inputs(dataset, model, config, device, building)
-    keep_freed_memory()  # from here on: what building a table took is given back
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
-    seeds = {i: seed if len(dataset.splits) > 1 else seed + i for i in runs}
-    outcomes: Iterator[tuple[int, RunResult]]
-    if together:
-        outcomes = together(dataset, spec, config, inputs, y, splits, seeds)
-    else:
-        outcomes = _one_by_one(dataset, spec, config, inputs, y, splits, seeds, missing, out, progress)
-    for i, outcome in outcomes:
-        if i not in missing:  # all of them are trained together again, so that the rest come out the same
-            continue
-        row = {"run": i, **{k: v for k, v in vars(outcome).items() if k not in ("history", "state")}}
-        row.update(certified_figures(spec, config, dataset, inputs, y, splits[i], outcome.state))
-        row["fallback"] = fallback_figures(inputs)
-        row["peak_memory_mb"] = peak_memory_mb(device)
-        if finished:
-            finished(i, outcome.state, inputs)
-        best_so_far = max((r["val_score"] for r in done), default=-1.0)
-        if directory:
-            directory.add_metrics([{"run": i, **vars(e)} for e in outcome.history], [r["run"] for r in done])
-            if outcome.val_score > best_so_far:
-                shape = {"in_channels": dataset.num_features, "out_channels": dataset.num_classes}
-                directory.write_model(outcome.state, {**settings, "run": i, **shape, "num_nodes": dataset.num_nodes})
-        done.append(row)
-        result = summarise(settings, dataset, done)
-        if directory:
-            directory.write_result(result)
-    return result
-
-
-def _one_by_one(
-    dataset: Dataset,
-    spec: ModelSpec,
-    config: TrainConfig,
-    inputs: tuple[Any, ...],
-    y: torch.Tensor,
-    splits: dict[int, Split],
-    seeds: dict[int, int],
-    missing: Sequence[int],
-    out: Path | str | None,
-    progress: RunProgress | None,
-) -> Iterator[tuple[int, RunResult]]:
-    """Runs and what they came to; what is kept of an unfinished one goes when the next is asked for."""
+    spec, sizes = model_spec(model), (dataset.num_features, dataset.num_classes, dataset.num_nodes)
 
     def build(own: TrainConfig) -> nn.Module:
-        return spec.make(own, dataset.num_features, dataset.num_classes, dataset.num_nodes)
+        return spec.make(own, *sizes)
 
-    for i in missing:
-        tell = partial(progress, i) if progress else None
-        keeper = Keeper(out, i, resumable=resumable(inputs)) if out is not None else None
-        outcome = train_run(build, inputs, y, splits[i], config, seeds[i], dataset.metric, tell, keeper)
-        yield i, outcome
-        if keeper:
-            keeper.remove()
+    return Task(build, inputs, torch.from_numpy(dataset.y).to(device), dataset.metric)
 
 
-def resumable(inputs: Sequence[Any]) -> bool:
-    """Whether a run can go on from the middle: a rational form remembers what it met since the start."""
-    return not any(isinstance(part, RationalForm) for part in inputs)
+def runs_at_once(dataset: Dataset, config: TrainConfig, device: torch.device) -> int | None:
+    """How many runs fit half of the free memory together; None where any number does, or nobody knows."""
+    free = available_memory(device)
+    if free is None or not isinstance(config, ASGATConfig):
+        return None
+    parts = plan(dataset.graph, config, device, sample=False).parts
+    weights = sum((dataset.num_features + dataset.num_nodes * config.adjacency, config.heads * config.hidden))
+    weights *= config.hidden * (1 + config.heads * config.root) * 4
+    each = parts["attention"] + parts["features"] + (CapturedEpochs.chunk + 6) * weights
+    return max(1, free // 2 // max(each, 1))
 
 
 def run_split(dataset: Dataset, i: int) -> Split:
-    """The split of run i; refused where it is missing or could not be judged."""
+    """The split of run i; refused where it is missing or has nothing to report."""
     several = len(dataset.splits) > 1
     if i < 0 or (several and i >= len(dataset.splits)):
         raise AsgatError(f"{dataset.name} has splits 0 to {len(dataset.splits) - 1}; there is no split {i}.")
@@ -231,128 +201,7 @@ def run_split(dataset: Dataset, i: int) -> Split:
     return split
 
 
-def certified_figures(
-    spec: ModelSpec,
-    config: TrainConfig,
-    dataset: Dataset,
-    inputs: tuple[Any, ...],
-    y: torch.Tensor,
-    split: Split,
-    state: dict[str, torch.Tensor],
-) -> dict[str, Any]:
-    """How far a trained model's attention can be from the paper's, over all layers, heads and nodes.
-
-    With a ``tolerance`` the rows over it are given more candidates until none is left, and the model is judged anew.
-    """
-    model = spec.make(config, dataset.num_features, dataset.num_classes, dataset.num_nodes).to(y.device)
-    if not isinstance(model, AttentionModel):
-        return {}
-    operator = inputs[1]
-    if not isinstance(operator, TableOperator):  # it scores all pairs
-        return {"certified_share": 1.0, "mean_bound": 0.0, "max_bound": 0.0}
-    model.load_state_dict(state)
-    certificates = model.certificates(operator)
-    tolerance = getattr(config, "tolerance", None)
-    figures: dict[str, Any] = {}
-    if tolerance is not None:
-        while max(c.max_bound for c in certificates) > tolerance and not bool(operator.table.complete.all()):
-            over = torch.stack([(c.bound > tolerance).any(dim=0) for c in certificates]).any(dim=0)
-            rows = (over & ~operator.table.complete).nonzero().squeeze(1)
-            if not rows.numel():  # what is left over it is rounding
-                break
-            operator = operator.widened(rows)
-            certificates = model.certificates(operator)
-        figures = evaluate(model, (inputs[0], operator), y, split, dataset.metric)
-    return {
-        **figures,
-        "certified_share": float(np.mean([c.share for c in certificates])),
-        "mean_bound": float(np.mean([c.mean_bound for c in certificates])),
-        "max_bound": max(c.max_bound for c in certificates),
-    }
-
-
-def fallback_figures(inputs: Sequence[Any]) -> dict[str, Any] | None:
-    """What a run had to replace by Chebyshev polynomials: the most heads at a time, how often, the largest residual."""
-    taken = [part.take_fallback() for part in inputs if isinstance(part, RationalForm)]
-    rows = [
-        {
-            "heads": found.heads,
-            "evaluations": found.evaluations,
-            "residual": found.residual if math.isfinite(found.residual) else None,
-        }
-        for found in taken
-        if found is not None
-    ]
-    return _fallback(rows)
-
-
-def _fallback(rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    """Several of them as one; a residual that is no number is None and larger than all others."""
-    if not rows:
-        return None
-    residuals = [row["residual"] for row in rows]
-    return {
-        "form": "chebyshev",
-        "heads": max(row["heads"] for row in rows),
-        "evaluations": sum(row["evaluations"] for row in rows),
-        "residual": None if None in residuals else max(residuals),
-    }
-
-
-def summarise(settings: dict[str, Any], dataset: Dataset, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The result of all finished runs; scores are fractions, ``std`` is that of the population of runs."""
-    rows = sorted(rows, key=lambda row: row["run"])
-    epochs = sum(row["epochs"] for row in rows)
-    config = settings["config"]
-    attends = any("max_bound" in row for row in rows)
-    result = {
-        **settings,
-        "finished": len(rows) == len(settings["runs"]),
-        "micro_f1": _spread([row["micro_f1"] for row in rows]),
-        "macro_f1": _spread([row["macro_f1"] for row in rows]),
-        "val_micro_f1": _mean([row["val_score"] for row in rows]) if dataset.metric == "micro_f1" else None,
-        "epochs": epochs / len(rows) if rows else None,
-        "ms_per_epoch": 1000 * sum(row["seconds"] for row in rows) / epochs if epochs else None,
-        "peak_memory_mb": max((row["peak_memory_mb"] for row in rows), default=None),
-        "certified_share": _mean([row["certified_share"] for row in rows]) if attends else None,
-        "mean_bound": _mean([row["mean_bound"] for row in rows]) if attends else None,
-        "max_bound": max((row["max_bound"] for row in rows), default=None) if attends else None,
-        "options": {key: config[key] for key in OPTIONS if config.get(key)},
-        "fallback": _fallback([row["fallback"] for row in rows if row.get("fallback")]),
-        "restarts": sum(row["restarts"] for row in rows),
-        "versions": versions(),
-        "rows": rows,
-    }
-    if dataset.metric == "roc_auc":
-        result["roc_auc"] = _spread([row["roc_auc"] for row in rows])
-        result["val_roc_auc"] = _mean([row["val_score"] for row in rows])
-    return result
-
-
-def versions() -> dict[str, str]:
-    import torch_geometric
-
-    from asgat import __version__
-
-    return {
-        "asgat": __version__,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "torch_geometric": torch_geometric.__version__,
-        "numpy": np.__version__,
-    }
-
-
-def _mean(values: list[float]) -> float | None:
-    return float(np.mean(values)) if values else None
-
-
-def _spread(values: list[float]) -> dict[str, Any]:
-    return {"mean": _mean(values), "std": float(np.std(values)) if values else None, "per_run": values}
-
-
-def peak_memory_mb(device: torch.device) -> float:
-    if device.type == "cuda":
-        return torch.cuda.max_memory_allocated(device) / 2**20
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / 2**20 if platform.system() == "Darwin" else peak / 2**10
+def model_metadata(settings: dict[str, Any], run: int, dataset: Any) -> dict[str, Any]:
+    """What is written next to the weights of a run."""
+    sizes = {"in_channels": dataset.num_features, "out_channels": dataset.num_classes, "num_nodes": dataset.num_nodes}
+    return {**settings, "run": run, **sizes}

@@ -1,1 +1,1 @@
-"""Searches for settings, judged on validation nodes alone. Needs the extra ``tune``."""
+"""Searches for settings, scored on validation nodes only. Needs the extra ``tune``."""

@@ -1,4 +1,4 @@
-"""What a trial is judged by: its mean score over the runs, on validation nodes or on training nodes left out."""
+"""The score of a trial: the mean over runs, on validation nodes or on training nodes left out."""
 
 from __future__ import annotations
 
@@ -15,25 +15,26 @@ from asgat.config import ASGATConfig, TrainConfig
 from asgat.data.dataset import Dataset, Split
 from asgat.errors import AsgatError
 from asgat.nn.registry import model_spec
-from asgat.training.batched import runs_at_once, train_batched
-from asgat.training.batched_step import Job
-from asgat.training.runner import make_features, prepare_graph
-from asgat.training.trainer import RunResult
+from asgat.training.inputs import make_features, prepare_graph
+from asgat.training.loop import train_jobs
+from asgat.training.program import Task
+from asgat.training.run_state import Job, RunResult, run_seed
+from asgat.training.runner import runs_at_once
 
-OF_THE_MODEL = {"lr", "weight_decay", "dropout", "hidden", "layers", "heads", "out_heads", "k", "elu", "root", "mix"}
-OF_THE_MODEL |= {"gain", "members", "jump", "adjacency", "propagate", "alpha", "balanced", "balance"}
-OF_THE_MODEL |= {"normalize_features", "epochs", "patience", "max_restarts"}
-OF_THE_MODEL |= {"filter", "filter_hidden", "filter_activation", "filter_degree"}
-OF_THE_MODEL |= {"heat_scale", "heat_learned"}
-"""Settings that change nothing about what a model makes of the graph."""
-KEPT = 12  # operators
+# Settings that do not change what a model precomputes from the graph; all others are assumed to.
+GRAPH_INDEPENDENT = {"lr", "weight_decay", "dropout", "hidden", "layers", "heads", "out_heads", "k", "elu", "root"}
+GRAPH_INDEPENDENT |= {"mix", "gain", "members", "jump", "adjacency", "propagate", "alpha", "balanced", "balance"}
+GRAPH_INDEPENDENT |= {"normalize_features", "epochs", "patience", "max_restarts", "filter", "filter_hidden"}
+GRAPH_INDEPENDENT |= {"filter_activation", "heat_scale"}
+FEATURE_SETTINGS = ("normalize_features", "adjacency", "self_loops", "similar", "similar_weight")
+MAX_CACHED = 12  # operators and feature matrices
 
 
 @dataclass(frozen=True)
-class Score:
-    """A trial's score: mean and spread over the runs; ``diverged`` runs count 0.
+class TrialScore:
+    """A trial's score: mean and standard deviation over the runs; ``diverged`` runs count 0.
 
-    ``macro`` is the mean macro-F1 of the same nodes, ``val`` the mean score of validation nodes; they are told besides.
+    ``macro`` is the mean macro-F1 of the same nodes, ``val`` the mean score of the validation nodes.
     """
 
     mean: float
@@ -47,21 +48,18 @@ class Score:
 
 
 class Evaluation:
-    """Trains configurations on the runs of a data set, on splits whose test nodes have been taken out.
+    """Trains configurations on the runs of a data set, on splits from which the test nodes are removed.
 
-    What a model makes of the graph, a candidate table above all, serves all configurations that share its settings.
+    What a model precomputes from the graph, mostly a candidate table, is shared by configurations with the same
+    graph-dependent settings.
 
     Args:
-        dataset: the data.
-        model: its name in the registry.
-        runs: which runs, as for :func:`asgat.training.runner.run`.
-        seed: of the first run.
-        device: where to train.
-        folds: into how many parts the training nodes of a run are divided. The run is then trained that often, each
-            time without one part, and judged by that part: validation nodes end it and flatter what they ended. 0 for
-            one training and the validation score.
-        macro: judge by the mean of that score and macro-F1, in which a rare class counts as much as any.
-        both: with folds, judge by the mean of the nodes left out and the validation nodes.
+        dataset, model, runs, seed, device: as for :func:`asgat.training.runner.run`.
+        folds: number of parts the training nodes of a run are divided into. The run is then trained that many times,
+            each time without one part, and scored on that part: early stopping uses the validation nodes, so their
+            score is optimistic. 0 for one training and the validation score.
+        macro: score by the mean of that score and macro-F1, in which all classes have the same weight.
+        both: with folds, score by the mean of the nodes left out and the validation nodes.
     """
 
     def __init__(
@@ -83,85 +81,79 @@ class Evaluation:
             raise AsgatError(
                 f"{dataset.name} has splits 0 to {len(dataset.splits) - 1}; there is no split {max(runs)}."
             )
-        splits = [(dataset.splits[i if several else 0], seed if several else seed + i) for i in runs]
-        self.judged = dataset.metric if folds else "val_score"  # on what stands in the place of the test nodes
-        self.blind = [(blind, seed) for split, seed in splits for blind in _without_test(dataset, split, folds, seed)]
+        splits = [(dataset.splits[i if several else 0], run_seed(seed, i, len(dataset.splits))) for i in runs]
+        self.metric = dataset.metric if folds else "val_score"  # the nodes left out are the splits' test nodes
+        self.splits = [(part, seed) for split, seed in splits for part in _without_test(dataset, split, folds, seed)]
         self.y = torch.from_numpy(dataset.y).to(self.device)
-        self._kept: OrderedDict[str, Any] = OrderedDict()
+        self._cache: OrderedDict[str, Any] = OrderedDict()
 
-    def __call__(self, configs: Sequence[TrainConfig]) -> list[Score]:
+    def __call__(self, configs: Sequence[TrainConfig]) -> list[TrialScore]:
         """The scores of configurations that differ in lr, weight_decay and dropout only."""
-        jobs = [Job(split, seed, config) for config in configs for split, seed in self.blind]
+        jobs = [Job(split, seed, config) for config in configs for split, seed in self.splits]
         sizes = self.dataset.num_features, self.dataset.num_classes, self.dataset.num_nodes
-        outcomes = train_batched(
-            lambda config: self.spec.make(config, *sizes),
-            self.inputs(configs[0]),
-            self.y,
-            jobs,
-            self.dataset.metric,
-            runs_at_once(self.dataset, configs[0], self.device),
-        )
-        each = len(self.blind)
-        return [
-            _score(outcomes[i * each : (i + 1) * each], self.judged, self.macro, self.both) for i in range(len(configs))
-        ]
+        task = Task(lambda own: self.spec.make(own, *sizes), self.inputs(configs[0]), self.y, self.dataset.metric)
+        at_once = runs_at_once(self.dataset, configs[0], self.device)
+        known = dict(train_jobs(task, jobs, at_once))
+        outcomes = [known[position] for position in range(len(jobs))]
+        each = len(self.splits)
+        return [self._score(outcomes[i * each : (i + 1) * each]) for i in range(len(configs))]
 
     def inputs(self, config: TrainConfig) -> tuple[Any, ...]:
-        """What the model's ``forward`` takes, taken from an earlier configuration where that is the same."""
+        """The arguments of the model's ``forward``, from the cache if an earlier configuration had the same."""
         values = config.to_dict()
-        shared = {key: value for key, value in values.items() if key not in OF_THE_MODEL}
+        shared = {key: value for key, value in values.items() if key not in GRAPH_INDEPENDENT}
         if isinstance(config, ASGATConfig):  # the table holds as many candidates as the longest selection needs
             shared |= {"k": max(config.candidates, config.k) if config.k else None}
-        graph = self._keep("graph", shared, lambda: prepare_graph(self.dataset, self.model, config, self.device))
-        names = ("normalize_features", "adjacency", "self_loops", "similar", "similar_weight")
-        features = self._keep(
+        graph = self._cached("graph", shared, lambda: prepare_graph(self.dataset, self.model, config, self.device))
+        features = self._cached(
             "features",
-            {name: values.get(name) for name in names},
+            {name: values.get(name) for name in FEATURE_SETTINGS},
             lambda: make_features(self.dataset, self.model, config, self.device),
         )
         return features, *graph
 
-    def _keep(self, kind: str, settings: dict[str, Any], make: Any) -> Any:
+    def _cached(self, kind: str, settings: dict[str, Any], make: Any) -> Any:
         key = json.dumps([kind, settings], sort_keys=True)
-        if key not in self._kept:
-            if len(self._kept) >= KEPT:
-                self._kept.popitem(last=False)
-            self._kept[key] = make()
-        self._kept.move_to_end(key)
-        return self._kept[key]
+        if key not in self._cache:
+            if len(self._cache) >= MAX_CACHED:
+                self._cache.popitem(last=False)
+            self._cache[key] = make()
+        self._cache.move_to_end(key)
+        return self._cache[key]
+
+    def _score(self, outcomes: Sequence[RunResult | AsgatError]) -> TrialScore:
+        done = [outcome for outcome in outcomes if isinstance(outcome, RunResult)]
+        failed = [0.0] * (len(outcomes) - len(done))
+        score, macro, val = (
+            np.array([getattr(one, key) for one in done] + failed) for key in (self.metric, "macro_f1", "val_score")
+        )
+        if self.macro:
+            score = (score + macro) / 2
+        if self.both:
+            score = (score + val) / 2
+        return TrialScore(
+            mean=float(score.mean()),
+            std=float(score.std()),
+            macro=float(macro.mean()),
+            val=float(val.mean()),
+            epochs=float(np.mean([outcome.epochs for outcome in done])) if done else 0.0,
+            restarts=sum(outcome.restarts for outcome in done),
+            diverged=len(failed),
+            seconds=sum(outcome.seconds for outcome in done),
+        )
 
 
 def _without_test(dataset: Dataset, split: Split, folds: int, seed: int) -> list[Split]:
-    """The split without its test nodes: once, or for every part of the training nodes once without that part too.
+    """The split without its test nodes, once, or once per part of the training nodes, without that part too.
 
-    Another seed makes other parts: settings that won on some of them can be judged by others.
+    Another seed makes other parts, so that settings that won on one division can be scored on another.
     """
     if not folds:
         return [replace(split, test=split.val)]
     if not 2 <= folds <= len(split.train):
         raise AsgatError(
-            f"{len(split.train)} training nodes of {dataset.name} cannot be divided into {folds} folds; take 2 or "
-            "more, say 5."
+            f"{len(split.train)} training nodes of {dataset.name} cannot be divided into {folds} folds; set at least "
+            "2, for example 5."
         )
     parts = np.array_split(np.random.default_rng(seed).permutation(split.train), folds)
     return [replace(split, train=np.setdiff1d(split.train, part), test=part) for part in parts]
-
-
-def _score(outcomes: Sequence[RunResult | AsgatError], judged: str, with_macro: bool, with_val: bool) -> Score:
-    done = [outcome for outcome in outcomes if isinstance(outcome, RunResult)]
-    failed = [0.0] * (len(outcomes) - len(done))
-    scores, macro, val = ([getattr(one, key) for one in done] + failed for key in (judged, "macro_f1", "val_score"))
-    if with_macro:
-        scores = [(score + rare) / 2 for score, rare in zip(scores, macro, strict=True)]
-    if with_val:
-        scores = [(score + other) / 2 for score, other in zip(scores, val, strict=True)]
-    return Score(
-        mean=float(np.mean(scores)),
-        std=float(np.std(scores)),
-        macro=float(np.mean(macro)),
-        val=float(np.mean(val)),
-        epochs=float(np.mean([outcome.epochs for outcome in done])) if done else 0.0,
-        restarts=sum(outcome.restarts for outcome in done),
-        diverged=len(failed),
-        seconds=sum(outcome.seconds for outcome in done),
-    )

@@ -1,4 +1,4 @@
-"""A study's journal file that outlives its writers, even one killed in the middle of a line."""
+"""A study's journal file that survives writers killed in the middle of a line."""
 
 from __future__ import annotations
 
@@ -14,13 +14,10 @@ from asgat.errors import AsgatError
 
 
 class Journal(JournalFileBackend):
-    """Optuna's journal with a lock that ends with its holder, and without the half line a killed writer leaves.
+    """Optuna's journal with a lock that ends with its process, and without the half line a killed writer leaves.
 
-    Optuna waits half a minute for the lock of a writer that is gone, and cannot read a journal any more in which a line
-    was added to half of another.
-
-    Args:
-        path: the file; made if it is not there.
+    Optuna itself waits half a minute for the lock of a dead writer, and cannot read a journal in which a line was
+    appended to half of another.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -29,7 +26,7 @@ class Journal(JournalFileBackend):
         self._mutex = FileLock(f"{path}.flock")
 
     def append_logs(self, logs: list[dict[str, Any]]) -> None:
-        """Adds lines, all of them or none."""
+        """Appends lines, all of them or none."""
         text = "".join(json.dumps(log, separators=(",", ":")) + "\n" for log in logs).encode()
         try:
             with self._mutex, self.path.open("r+b") as file:
@@ -50,7 +47,7 @@ class Journal(JournalFileBackend):
 
 
 def _end_of_lines(file: BinaryIO) -> int:
-    """Where the last whole line ends."""
+    """The position after the last complete line."""
     end = file.seek(0, os.SEEK_END)
     while end:
         start = max(0, end - 65536)

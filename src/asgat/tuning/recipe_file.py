@@ -1,4 +1,4 @@
-"""The recipe a search found, as a file that `asgat train --recipe` takes."""
+"""The result of a search as a recipe file for `asgat train --recipe`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from asgat.recipe import FOUND
 
 
 def recipe_text(model: str, settings: dict[str, Any], found: dict[str, Any]) -> str:
-    """TOML: the model, its settings, and what found them."""
+    """The model, its settings and where they come from, as TOML."""
     make_config(model, **settings)
-    head = "# Settings of the best mean score of a search; test nodes had no part in it.\n"
+    head = "# Settings of the best mean score of a search; test nodes were not used.\n"
     plain = {key: list(value) if isinstance(value, tuple) else value for key, value in settings.items()}
     plain = {key: "none" if value is None else value for key, value in plain.items()}
     return head + to_toml({"model": model, model: plain}) + f"\n[{model}.{FOUND}]\n" + to_toml(found)

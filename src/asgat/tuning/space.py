@@ -1,4 +1,4 @@
-"""What is searched: the paper's grid, the choices it leaves open, and each baseline's own settings."""
+"""The settings a search tries: the paper's grid, the choices it leaves open, and each baseline's own settings."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any
 from asgat.errors import AsgatError
 from asgat.nn.registry import make_config, model_spec
 from asgat.recipe import SHARED, load_config, read_recipe
+from asgat.tuning.known_settings import first_settings
 
 
 @dataclass(frozen=True)
-class Between:
-    """Numbers from ``low`` to ``high``, both included; whole ones where both are."""
+class Range:
+    """Numbers from ``low`` to ``high``, both included; integers if both are integers."""
 
     low: float
     high: float
@@ -20,22 +21,22 @@ class Between:
 
 
 Choice = tuple[Any, ...]
-Space = dict[str, Between | Choice]
+Space = dict[str, Range | Choice]
 
 BATCHED = ("lr", "weight_decay", "dropout")
-"""Settings in which trials that are trained together may differ."""
+"""Settings in which trials of one batch may differ."""
 
-# The paper's Table of hyper-parameters, widened to the learning rates and sizes its authors published; R is 15 there.
+# The paper's table of hyper-parameters, extended to the learning rates and sizes its authors published; order is 15.
 GRID: Space = {
-    "lr": Between(1e-4, 0.1, log=True),
-    "weight_decay": Between(1e-5, 5e-3, log=True),
-    "dropout": Between(0.0, 0.8),
-    "hidden": Between(32, 512, log=True),
-    "heads": Between(1, 18),
-    "k": Between(3, 20),
-    "order": Between(8, 16),
+    "lr": Range(1e-4, 0.1, log=True),
+    "weight_decay": Range(1e-5, 5e-3, log=True),
+    "dropout": Range(0.0, 0.8),
+    "hidden": Range(32, 512, log=True),
+    "heads": Range(1, 18),
+    "k": Range(3, 20),
+    "order": Range(8, 16),
 }
-OPEN: Space = {
+UNSPECIFIED: Space = {  # what the paper leaves open
     "elu": ("every", "hidden", "last", "none"),
     "filter_activation": ("none", "relu"),
     "normalize_features": (True, False),
@@ -43,132 +44,103 @@ OPEN: Space = {
 PLUS: Space = {
     "root": (True, False),
     "mix": (False, True),
-    "gain": Between(0.05, 1.0, log=True),
+    "gain": Range(0.05, 1.0, log=True),
     "jump": (False, True),
     "adjacency": (False, True),
     "propagate": (False, True),
-    "alpha": Between(0.05, 1.0),
+    "alpha": Range(0.05, 1.0),
     "balanced": (False, True),
-    "balance": Between(0.2, 1.0),
+    "balance": Range(0.2, 1.0),
 }
-NUMBER_OF = {"root": "gain", "propagate": "alpha", "balanced": "balance"}  # which plays no part without its option
-HEAT: Space = {"heat_scale": Between(0.5, 10.0, log=True)}
+PARAMETER_OF = {"root": "gain", "propagate": "alpha", "balanced": "balance"}  # unused if the option is off
+HEAT: Space = {"heat_scale": Range(0.5, 10.0, log=True)}
 BASELINE: Space = {
-    "lr": Between(1e-3, 0.2, log=True),
-    "weight_decay": Between(5e-6, 5e-3, log=True),
-    "dropout": Between(0.0, 0.8),
-    "hidden": Between(8, 128, log=True),
-    "layers": Between(1, 3),
+    "lr": Range(1e-3, 0.2, log=True),
+    "weight_decay": Range(5e-6, 5e-3, log=True),
+    "dropout": Range(0.0, 0.8),
+    "hidden": Range(8, 128, log=True),
+    "layers": Range(1, 3),
     "normalize_features": (True, False),
 }
-OWN: dict[str, Space] = {  # what a baseline has beyond
-    "sgc": {"steps": Between(1, 4)},
-    "chebnet": {"order": Between(1, 4)},
-    "armanet": {"stacks": Between(1, 3), "depth": Between(1, 4), "skip_dropout": Between(0.0, 0.75)},
-    "gat": {"heads": Between(1, 8), "attention_dropout": Between(0.0, 0.6)},
-    "appnp": {"alpha": Between(0.05, 0.9), "steps": Between(5, 20)},
-    "gpr-gnn": {"alpha": Between(0.0, 1.0), "propagation_dropout": Between(0.0, 0.7)},
+BASELINE_EXTRA: dict[str, Space] = {
+    "sgc": {"steps": Range(1, 4)},
+    "chebnet": {"order": Range(1, 4)},
+    "armanet": {"stacks": Range(1, 3), "depth": Range(1, 4), "skip_dropout": Range(0.0, 0.75)},
+    "gat": {"heads": Range(1, 8), "attention_dropout": Range(0.0, 0.6)},
+    "appnp": {"alpha": Range(0.05, 0.9), "steps": Range(5, 20)},
+    "gpr-gnn": {"alpha": Range(0.0, 1.0), "propagation_dropout": Range(0.0, 0.7)},
     "geom-gcn": {"space": ("isomap", "poincare", "struc2vec")},
 }
-UNUSED = {"sgc": ("hidden", "layers")}  # settings a baseline has and does not use
+BASELINE_UNUSED = {"sgc": ("hidden", "layers")}
 
-OF_THE_DATA = ("normalize_features", "self_loops")
-"""Settings that belong to a data set where its recipe has them for all models."""
-
-WEBKB = dict(lr=0.05, weight_decay=1e-4, dropout=0.1, hidden=32, heads=8, k=9, order=12, elu="hidden")
-STARTS: dict[str, list[dict[str, Any]]] = {  # published or known settings of ASGAT, tried first
-    "texas": [dict(lr=0.06, weight_decay=5e-4, dropout=0.1, hidden=128, heads=8, k=13, order=16, elu="last"), WEBKB],
-    "cornell": [dict(lr=0.1, weight_decay=5e-4, dropout=0.0, hidden=32, heads=6, k=17, order=16, elu="last"), WEBKB],
-    "wisconsin": [
-        dict(lr=0.1, weight_decay=8e-4, dropout=0.0, hidden=128, heads=4, k=20, order=10, elu="last"),
-        WEBKB,
-    ],
-    "chameleon": [
-        dict(lr=0.005, weight_decay=1e-5, dropout=0.6, hidden=128, heads=12, k=3, order=8, elu="none"),
-        dict(lr=0.01, weight_decay=1e-5, dropout=0.6, hidden=64, heads=12, k=9, order=8, elu="none"),
-        dict(lr=0.01, weight_decay=1e-3, dropout=0.4, hidden=88, heads=12, k=6, order=8, elu="last"),
-    ],
-    "squirrel": [
-        dict(lr=0.01, weight_decay=1e-4, dropout=0.6, hidden=128, heads=12, k=6, order=10, elu="hidden"),
-        dict(lr=0.008, weight_decay=5e-5, dropout=0.5, hidden=256, heads=8, k=6, order=16, elu="last"),
-        dict(lr=0.005, weight_decay=1e-5, dropout=0.6, hidden=128, heads=12, k=3, order=8, elu="none"),
-    ],
-    "cora": [
-        dict(lr=0.01, weight_decay=5e-4, dropout=0.6, hidden=32, heads=8, k=13, order=10, elu="hidden"),
-        dict(lr=0.005, weight_decay=1e-4, dropout=0.1, hidden=32, heads=1, k=15, order=14, elu="last"),
-    ],
-    "citeseer": [
-        dict(lr=0.005, weight_decay=8e-4, dropout=0.2, hidden=512, heads=9, k=11, order=14, elu="last"),
-        dict(lr=0.01, weight_decay=5e-4, dropout=0.6, hidden=64, heads=8, k=11, order=10, elu="hidden"),
-    ],
-    "pubmed": [dict(lr=0.01, weight_decay=1e-4, dropout=0.1, hidden=32, heads=2, k=11, order=15, elu="hidden")],
-    "csbm": [dict(lr=0.01, weight_decay=5e-4, dropout=0.5, hidden=32, heads=8, k=6, order=10, elu="hidden")],
-}
+DATA_SETTINGS = ("normalize_features", "self_loops")
+"""Settings that are fixed if a data set's recipe has them for all models."""
 
 
 @dataclass(frozen=True)
-class Search:
-    """A search of one model's settings on one data set.
+class SearchSpace:
+    """The search of one model's settings on one data set.
 
     Attributes:
-        space: what is searched.
-        held: settings every trial has.
+        space: the settings that are searched.
+        fixed: settings that are the same in every trial.
         starts: values of ``space`` to try first.
     """
 
     space: Space
-    held: dict[str, Any]
+    fixed: dict[str, Any]
     starts: list[dict[str, Any]]
 
 
-def make_search(dataset: str, model: str, held: dict[str, Any] | None = None) -> Search:
-    """The search of a model's settings on a data set, with some of them held.
+def make_search_space(dataset: str, model: str, given: dict[str, Any] | None = None) -> SearchSpace:
+    """The search space of a model on a data set, with some settings given by the user.
 
-    A setting that plays no part beside the held ones is not searched: no order where scores are exact, no output
+    Settings that have no effect with the fixed ones are not searched: the order with exact scores, or the output
     activation of a heat kernel, which has a scale instead.
     """
-    given = held or {}
+    given = given or {}
     spec = model_spec(model)
     asgat = model.startswith("asgat-")
     recipe, defaults = load_config(dataset, model).to_dict(), make_config(model).to_dict()
     own = {key: value for key, value in recipe.items() if value != defaults[key]}  # of a baseline: its paper's settings
-    of_the_data = {key: value for key, value in read_recipe(dataset).get(SHARED, {}).items() if key in OF_THE_DATA}
+    of_the_data = {key: value for key, value in read_recipe(dataset).get(SHARED, {}).items() if key in DATA_SETTINGS}
     kept = {**({} if asgat else own), **of_the_data, **given}
     config = make_config(model, **kept).to_dict()
     if asgat:
-        space = {**GRID, **OPEN, **(PLUS if model == "asgat-plus" else {})}
+        space = {**GRID, **UNSPECIFIED, **(PLUS if model == "asgat-plus" else {})}
         if config["filter"] == "heat":
             space |= HEAT
         if config["filter"] != "mlp":
             del space["filter_activation"]
-        if config["operator"] != "chebyshev":  # arma's expansion wants a high one, exact scores none
+        if config["operator"] != "chebyshev":  # the expansion of ARMA needs a high order, exact scores need none
             del space["order"]
-        starts = [{**{key: config[key] for key in space}, **start} for start in STARTS.get(dataset, [])]
+        first = first_settings(dataset, config["operator"])
+        starts = [{**{key: config[key] for key in space}, **start} for start in first]
     else:
-        space = {**BASELINE, **OWN.get(model, {})}
-        for key in UNUSED.get(model, ()):
+        space = {**BASELINE, **BASELINE_EXTRA.get(model, {})}
+        for key in BASELINE_UNUSED.get(model, ()):
             del space[key]
         starts = [{key: recipe[key] for key in space}]
     fixed = {*given, *of_the_data, *spec.fixed}
-    fixed |= {number for option, number in NUMBER_OF.items() if given.get(option) is False}
+    fixed |= {parameter for option, parameter in PARAMETER_OF.items() if given.get(option) is False}
     space = {key: values for key, values in space.items() if key not in fixed}
     if not space:
-        raise AsgatError("Every setting of the search is held by --set; leave one open.")
+        raise AsgatError("Every setting of the search is fixed by --set; leave at least one open.")
     starts = [{key: value for key, value in start.items() if key in space} for start in starts]
-    starts = [start for start in starts if all(_holds(space[key], value) for key, value in start.items())]
-    return Search(space, {key: value for key, value in kept.items() if key not in space}, starts)
+    starts = [start for start in starts if all(_contains(space[key], value) for key, value in start.items())]
+    return SearchSpace(space, {key: value for key, value in kept.items() if key not in space}, starts)
 
 
-def settings_of(search: Search, drawn: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a trial; numbers drawn are rounded to what one would write down."""
-    return {**search.held, **{key: _rounded(value, search.space[key]) for key, value in drawn.items()}}
+def trial_settings(search: SearchSpace, drawn: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a trial; drawn numbers are rounded to two or three digits."""
+    return {**search.fixed, **{key: _rounded(value, search.space[key]) for key, value in drawn.items()}}
 
 
-def _rounded(value: Any, values: Between | Choice) -> Any:
-    if not isinstance(value, float) or not isinstance(values, Between):
+def _rounded(value: Any, values: Range | Choice) -> Any:
+    if not isinstance(value, float) or not isinstance(values, Range):
         return value
     return float(f"{value:.3g}") if values.log else round(value, 2)
 
 
-def _holds(values: Between | Choice, value: Any) -> bool:
-    return values.low <= value <= values.high if isinstance(values, Between) else value in values
+def _contains(values: Range | Choice, value: Any) -> bool:
+    return values.low <= value <= values.high if isinstance(values, Range) else value in values

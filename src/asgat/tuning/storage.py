@@ -1,4 +1,4 @@
-"""Where a study is kept: a journal file, or a database that many machines share."""
+"""Storage of a study: a journal file, or a database that several machines share."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from optuna.storages import BaseStorage
 
 TRIES = 10
-BEGINNING = b'{"op_code":'  # of a journal, also of one whose maker was killed in its first line
+BEGINNING = b'{"op_code":'  # of every journal
 
 
 def import_optuna() -> Any:
-    """Optuna, quiet; or an error that names the extra."""
+    """Optuna without its log messages, or an error that names the extra."""
     try:
         optuna = import_module("optuna")
     except ImportError:
@@ -28,7 +28,7 @@ def import_optuna() -> Any:
 
 
 def open_storage(place: str) -> BaseStorage:
-    """The storage at a place: the path of a journal file, or the URL of a database such as PostgreSQL."""
+    """Opens a storage, given the path of a journal file or the URL of a database such as PostgreSQL."""
     import_optuna()
     if "://" in place:
         return _database(place)
@@ -42,25 +42,25 @@ def open_storage(place: str) -> BaseStorage:
         if path.exists():
             with path.open("rb") as file:
                 first = file.readline()
-            torn = not first.endswith(b"\n") and first[: len(BEGINNING)] == BEGINNING[: len(first)]
-            if not torn and "op_code" not in json.loads(first):
+            incomplete = not first.endswith(b"\n") and first[: len(BEGINNING)] == BEGINNING[: len(first)]
+            if not incomplete and "op_code" not in json.loads(first):
                 raise ValueError
         return JournalStorage(Journal(path))
     except OSError as error:
         raise AsgatError(f"{path} cannot be written: {error.strerror}. Choose another --storage.") from error
-    except Exception:  # Optuna plays the whole journal back, and fails at a strange line as it happens
-        raise AsgatError(f"{path} is no journal of a search; choose another --storage.") from None
+    except Exception:  # Optuna replays the whole journal, and an invalid line may raise anything
+        raise AsgatError(f"{path} is not a journal of a search; choose another --storage.") from None
 
 
 def workers_folder(place: str) -> Path | None:
-    """Where the workers of a journal have their locks; None for a database."""
+    """The folder with the locks of a journal's workers; None for a database."""
     return None if "://" in place else Path(f"{place}.workers")
 
 
 def _database(url: str) -> BaseStorage:
     from optuna.storages import RDBStorage
     from sqlalchemy import exc
-    from sqlalchemy.pool import NullPool  # a search asks seldom: no connection is held meanwhile
+    from sqlalchemy.pool import NullPool  # queries are rare: no connection is kept open between them
 
     scheme, rest = url.split("://", 1)
     if scheme in ("postgres", "postgresql"):
@@ -76,11 +76,11 @@ def _database(url: str) -> BaseStorage:
                 ) from None
             raise AsgatError(f"The driver of {scheme} is not installed; use a journal file or PostgreSQL.") from None
         except (exc.ArgumentError, exc.NoSuchModuleError, ValueError):
-            raise AsgatError(f"--storage {scheme}://… is no database known here; use postgresql://…") from None
+            raise AsgatError(f"--storage {scheme}://… is not a supported database; use postgresql://…") from None
         except exc.OperationalError as refused:
             reason = str(refused.orig).strip().splitlines()[0]
             raise AsgatError(f"The database of --storage cannot be reached: {reason}") from None
-        except exc.DBAPIError as raced:  # another worker makes the tables at this moment
+        except exc.DBAPIError as raced:  # another worker is creating the tables
             error = raced
             time.sleep(0.5)
     raise AsgatError(f"The database of --storage cannot be used: {error}")

@@ -1,4 +1,4 @@
-"""Whether a worker of a search still lives: it holds a lock that ends with it."""
+"""Detects dead workers of a search: each worker holds a file lock that ends with its process."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from asgat.errors import AsgatError
 
 
 class Worker:
-    """One worker of a study whose workers share a folder; without a folder nobody knows of anybody.
+    """One worker of a study whose workers share a folder; without a folder, workers cannot see each other.
 
     Args:
-        folder: where every worker has its lock; None where they share a database only.
+        folder: folder with one lock per worker; None if workers share a database only.
 
     Attributes:
-        name: by which others ask for it; the machine's is part of it, as locks are trusted on one machine only.
+        name: unique name; it contains the host name, as locks are only trusted on one machine.
     """
 
     def __init__(self, folder: Path | str | None = None) -> None:
@@ -30,7 +30,7 @@ class Worker:
 
     @contextmanager
     def alive(self) -> Iterator[None]:
-        """While the body runs others see this worker alive."""
+        """Other workers see this worker as alive while the body runs."""
         if self.folder is None:
             yield
             return
@@ -41,11 +41,9 @@ class Worker:
             finally:
                 path.unlink(missing_ok=True)
 
-    def gone(self, name: str | None) -> bool:
-        """Whether the worker of this name is known to be gone; False where that cannot be known."""
-        if self.folder is None or name is None or not name.endswith(f"@{self.host}"):
-            return False
-        if name == self.name:
+    def is_dead(self, name: str | None) -> bool:
+        """Whether the worker of this name is known to be dead; False if that cannot be known."""
+        if self.folder is None or name is None or not name.endswith(f"@{self.host}") or name == self.name:
             return False
         path = self._file(name)
         if not path.exists():
@@ -58,8 +56,8 @@ class Worker:
             return False
 
     @contextmanager
-    def alone(self) -> Iterator[bool]:
-        """While the body runs no other worker of the folder is in such a body; False where that is not known."""
+    def exclusive(self) -> Iterator[bool]:
+        """Only one worker of the folder runs such a body at a time; gives False if there is no folder."""
         if self.folder is None:
             yield False
             return

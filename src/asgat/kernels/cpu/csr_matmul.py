@@ -5,12 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-SUM = 0  # the mode of PyTorch's bag kernel
+SUM = 0  # mode of PyTorch's bag kernel
 
 
 def csr_matmul(indptr: Tensor, index: Tensor, value: Tensor, dense: Tensor) -> Tensor:
-    """PyTorch's bag kernel keeps the sums of a row in registers, which nothing compiled from plain loops did; each
-    row is summed by one thread in the order of its entries, so the number of threads does not show."""
+    """PyTorch's bag kernel keeps the sums of a row in registers, unlike compiled loops. One thread sums a row in order
+    of its entries, so the result does not depend on the number of threads."""
     if dense.dim() == 3:
         runs = zip(value.expand(dense.size(0), -1), dense, strict=True)
         return torch.stack([csr_matmul(indptr, index, *own) for own in runs])

@@ -13,7 +13,7 @@ from torch import Tensor
 
 # Sums may be reordered and multiply-adds fused, but NaN and infinity keep their meaning.
 RELAXED = {"contract", "reassoc", "nsz"}
-# Every element is computed by the same operations in the same order, wherever it stands in a vector.
+# Every element is computed by the same operations in the same order, at any place in a vector.
 FUSED = {"contract"}
 # For data known to hold no NaN: lets comparisons and maxima run in vectors.
 NO_NAN = {"nnan", "nsz"}
@@ -23,8 +23,8 @@ SERIAL_WORK = 2_000_000
 
 
 def compiled(fastmath: set[str], parallel: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Compile a function over numpy arrays. It may only call compiled functions of its own file: the cache on disk
-    does not notice changes in other files."""
+    """Compile a function over numpy arrays. It may only call compiled functions of its file: the cache on disk does not
+    notice changes in other files."""
     decorate: Callable[[Callable[..., Any]], Callable[..., Any]] = numba.njit(
         cache=True, nogil=True, parallel=parallel, fastmath=fastmath, error_model="numpy"
     )
@@ -38,7 +38,7 @@ def num_threads(work: int) -> int:
 
 @contextmanager
 def use_threads(threads: int) -> Iterator[None]:
-    """Let parallel kernels of this Python thread use that many threads, for the time of the block."""
+    """Let parallel kernels of this Python thread use that many threads inside the block."""
     before = numba.get_num_threads()
     numba.set_num_threads(threads)
     try:

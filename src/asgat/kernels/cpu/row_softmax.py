@@ -14,7 +14,7 @@ from asgat.kernels.cpu.jit import FUSED, compiled, num_threads, use_threads, vie
 
 Array = np.ndarray[Any, Any]
 
-ROWS = 64  # taken through the three passes together, so that they stay in the first-level cache
+ROWS = 64  # go through the three passes at once, so that they stay in the first-level cache
 
 
 def row_softmax(score: Tensor) -> Tensor:
@@ -49,8 +49,8 @@ def row_softmax_grad(weight: Tensor, grad: Tensor) -> Tensor:
 
 @compiled(FUSED)
 def _exp(x: Any) -> Any:
-    """e^x in single precision for x <= 0, to 2e-7 of itself: x = n ln 2 + r, and a polynomial of r. Plain arithmetic,
-    so that it runs in vectors, which the library's function does not."""
+    """e^x in single precision for x <= 0, relative error 2e-7: x = n ln 2 + r, and a polynomial of r. Plain arithmetic
+    is vectorised; the library's function is not."""
     bounded = max(x, np.float32(-87.0))
     n = np.floor(bounded * np.float32(1.4426950408889634) + np.float32(0.5))
     r = (bounded - n * np.float32(0.693359375)) + n * np.float32(2.12194440e-4)

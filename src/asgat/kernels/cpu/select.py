@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,21 +17,14 @@ Array = np.ndarray[Any, Any]
 CHUNK = 256  # entries scored at once: their values, orders × 256, stay in the first-level cache
 TILE = 8  # entries transposed at once
 GROUP = 16  # scores whose largest is remembered
-TURNED_BYTES = 1 << 25  # of a table up to which its transpose is kept beside it
+TURNED_BYTES = 1 << 25  # size of a table up to which its transpose is kept
 FULL, HALF, BRAIN = 0, 1, 2  # how a value is stored: as it is, or as the 16 bits of a float16 or a bfloat16
 
 
 def select_top(
-    value: Tensor,
-    indptr: Tensor,
-    order: Tensor,
-    widths: Sequence[int],
-    counts: Sequence[int],
-    coefficients: Tensor,
-    k: int,
-    hint: Tensor,
+    value: Tensor, indptr: Tensor, order: Any, widths: Any, counts: Any, coefficients: Tensor, k: int, hint: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Rows are taken as they come; the buckets are for CUDA."""
+    """Rows are processed in order; the buckets (order, widths, counts) are for CUDA."""
     heads, rows = coefficients.size(0), indptr.numel() - 1
     position = torch.full((heads, rows, k), -1, dtype=torch.int64)
     score = coefficients.new_full((heads, rows, k), -torch.inf)
@@ -43,7 +35,7 @@ def select_top(
     if threads == 1:
         _select_rows(*arguments, 0, rows)
     else:
-        # Blocks of about equally many entries, more than threads: rows of equal length differ in insertions.
+        # More blocks than threads, of about as many entries each: rows of equal length differ in insertions.
         ends = np.searchsorted(bounds, np.linspace(0, bounds[-1], 4 * threads + 1)[1:-1])
         with use_threads(threads):
             _select_blocks(*arguments, np.concatenate([[0], ends, [rows]]))
@@ -53,7 +45,7 @@ def select_top(
 def select_top_grad(value: Tensor, position: Tensor, grad: Tensor) -> Tensor:
     heads, rows, _ = position.shape
     orders = value.size(1)
-    # As many partial sums as the rows ask for, not as there are threads: the sum must not depend on those.
+    # The number of partial sums depends on the rows alone: the result must not depend on the number of threads.
     blocks = max(1, min(64, rows // 64))
     partial = grad.new_zeros(blocks, heads, orders)
     arguments = *_bits(value), view(position), view(grad), partial.numpy()
@@ -71,8 +63,8 @@ _kept: Any = WeakTensorKeyDictionary()
 
 
 def _turned(value: Tensor, indptr: Tensor, bounds: Array, dtype: torch.dtype) -> Array:
-    """A small table with its entries as columns, chunk by chunk of every row; empty for a large one, which is turned
-    as it is read. Made once for a table: on a small graph turning it is half of the time of a selection."""
+    """A small table with entries as columns, chunk by chunk of every row, made once: on a small graph transposing takes
+    half of the time of a selection. Empty for a large table, which is transposed as it is read."""
     if value.dtype != dtype or value.numel() * value.element_size() > TURNED_BYTES:
         return view(value.new_empty(0, dtype=dtype))
     found = _kept.get(value)
@@ -85,7 +77,7 @@ def _turned(value: Tensor, indptr: Tensor, bounds: Array, dtype: torch.dtype) ->
 
 
 def _bits(value: Tensor) -> tuple[Array, int]:
-    """Numba knows no 16-bit floats, so those go in as integers."""
+    """Numba does not support 16-bit floats: they are passed as integers."""
     if value.dtype in (torch.float16, torch.bfloat16):
         half = HALF if value.dtype == torch.float16 else BRAIN
         return view(value.view(torch.int16)), half
@@ -100,9 +92,9 @@ def _decode(stored: Any, half: int) -> Any:
     word = np.uint32(np.uint16(stored))
     if half == BRAIN:
         return np.float64(np.uint32(word << np.uint32(16)).view(np.float32))
-    # Exponent and mantissa move into place, and the product mends the exponent's offset, denormals included.
+    # Exponent and mantissa move into place, and the product corrects the exponent's offset, denormals included.
     magnitude = np.uint32((word & np.uint32(0x7FFF)) << np.uint32(13)).view(np.float32)
-    if magnitude >= np.float32(2.0**-96):  # what infinity and NaN have become
+    if magnitude >= np.float32(2.0**-96):  # from infinity or NaN
         magnitude = np.float32(np.inf)
     sign = np.float32(-1.0) if word & np.uint32(0x8000) else np.float32(1.0)
     return np.float64(sign * magnitude * np.float32(2.0**112))
@@ -110,7 +102,7 @@ def _decode(stored: Any, half: int) -> Any:
 
 @compiled(FUSED)
 def _transpose(stored: Array, begin: int, size: int, values: Array) -> None:
-    """Entries become columns, a few at a time: that is twice as fast as one by one."""
+    """Entries become columns, a few at a time, which is twice as fast as one by one."""
     orders, i = values.shape[0], 0
     while i + TILE <= size:
         source, target = stored[begin + i : begin + i + TILE], values[:, i : i + TILE]  # indices that count from 0
@@ -131,9 +123,7 @@ def _turn(stored: Array, indptr: Array, turned: Array) -> None:
         for begin in range(indptr[row], indptr[row + 1], CHUNK):
             size = min(CHUNK, indptr[row + 1] - begin)
             chunk = turned[begin * orders : (begin + size) * orders].reshape(orders, size)
-            for i in range(size):
-                for p in range(orders):
-                    chunk[p, i] = stored[begin + i, p]
+            _transpose(stored, begin, size, chunk)
 
 
 @compiled(FUSED)
@@ -171,7 +161,7 @@ def _clean(score: Array, size: int) -> int:
 
 @compiled(NO_NAN)
 def _largest(score: Array) -> Any:
-    """Of a slice: a loop from 0 runs in vectors, one that begins elsewhere might count from the end and does not."""
+    """Takes a slice because only a loop from 0 is vectorised: other indices might be negative."""
     largest = score[0]
     for i in range(score.shape[0]):
         largest = score[i] if score[i] > largest else largest
@@ -180,9 +170,9 @@ def _largest(score: Array) -> Any:
 
 @compiled(NO_NAN)
 def _merge(score: Array, groups: int, begin: int, best_position: Array, best: Array, top: Array) -> None:
-    """Take the largest score left, the leftmost among equals, into a row's best, until none is larger than the k-th
-    best. Searching groups of scores by their largest has few branches to mispredict, which is what an insertion sort
-    spends its time on. Only a larger score displaces one, so ties keep the lower position."""
+    """Move the largest score left, the leftmost among equals, into a row's best until none is above the k-th best.
+    Searching groups by their largest score mispredicts few branches, on which an insertion sort spends its time. Only a
+    larger score displaces another, so ties keep the lower position."""
     k = best.shape[0]
     for group in range(groups):
         top[group] = _largest(score[group * GROUP : (group + 1) * GROUP])
@@ -217,7 +207,7 @@ def _before(new: Any, new_position: int, old: Any, old_position: int) -> bool:
 
 @compiled(NO_NAN)
 def _insert(new: Any, new_position: int, count: int, best_position: Array, best: Array) -> None:
-    """Put an entry where it belongs among the first ``count`` of a row's best; what was last of k falls out."""
+    """Insert an entry in order among the first ``count`` of a row's best; the last of k is dropped."""
     place = min(count, best.shape[0] - 1)
     while place > 0 and _before(new, new_position, best[place - 1], best_position[place - 1]):
         best[place] = best[place - 1]
@@ -229,8 +219,8 @@ def _insert(new: Any, new_position: int, count: int, best_position: Array, best:
 
 @compiled(NO_NAN)
 def _refine(score: Array, groups: int, begin: int, hint: Array, best_position: Array, best: Array) -> None:
-    """The best of a row that were the best a moment ago, nearly in order still, and then whatever has overtaken them:
-    next to no work where the scores have moved a little, and the same result whatever the hint was."""
+    """First insert the entries of the hint, then all that score higher: little work where scores have changed little,
+    and the same result whatever the hint."""
     k, count = best.shape[0], 0
     for j in range(k):
         if hint[j] < 0:
@@ -254,17 +244,9 @@ def _refine(score: Array, groups: int, begin: int, hint: Array, best_position: A
 
 @compiled(FUSED)
 def _select_rows(
-    stored: Array,
-    half: int,
-    turned: Array,
-    indptr: Array,
-    coefficients: Array,
-    hint: Array,
-    position: Array,
-    score: Array,
-    start: int,
-    stop: int,
-) -> None:
+    stored: Array, half: int, turned: Array, indptr: Array, coefficients: Array, hint: Array, position: Array,
+    score: Array, start: int, stop: int,
+) -> None:  # fmt: skip
     heads, orders = coefficients.shape
     values = np.empty((orders, CHUNK), coefficients.dtype)
     scores = np.empty(CHUNK, coefficients.dtype)
@@ -275,7 +257,7 @@ def _select_rows(
             chunk = values
             if turned.shape[0]:
                 chunk = turned[begin * orders : (begin + size) * orders].reshape(orders, size)
-            elif half == FULL:  # told apart out here: in the loop it would cost more than the copy
+            elif half == FULL:  # tested here: inside the loop the test would cost more than the copy
                 _transpose(stored, begin, size, values)
             else:
                 for i in range(size):
@@ -292,16 +274,9 @@ def _select_rows(
 
 @compiled(FUSED, parallel=True)
 def _select_blocks(
-    stored: Array,
-    half: int,
-    turned: Array,
-    indptr: Array,
-    coefficients: Array,
-    hint: Array,
-    position: Array,
-    score: Array,
-    bounds: Array,
-) -> None:
+    stored: Array, half: int, turned: Array, indptr: Array, coefficients: Array, hint: Array, position: Array,
+    score: Array, bounds: Array,
+) -> None:  # fmt: skip
     for block in prange(bounds.shape[0] - 1):
         begin, end = bounds[block], bounds[block + 1]
         _select_rows(stored, half, turned, indptr, coefficients, hint, position, score, begin, end)

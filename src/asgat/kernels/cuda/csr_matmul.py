@@ -26,18 +26,9 @@ def csr_matmul(indptr: Tensor, index: Tensor, value: Tensor, dense: Tensor) -> T
 
 @triton.jit(do_not_specialize=["rows", "size", "stride"])  # type: ignore[untyped-decorator,unused-ignore]
 def _csr_kernel(
-    indptr: tl.tensor,
-    index: tl.tensor,
-    value: tl.tensor,
-    dense: tl.tensor,
-    out: tl.tensor,
-    rows: tl.tensor,
-    size: tl.tensor,
-    features: tl.tensor,
-    stride: tl.tensor,
-    ENTRIES: tl.constexpr,
-    BLOCK: tl.constexpr,
-) -> None:
+    indptr: tl.tensor, index: tl.tensor, value: tl.tensor, dense: tl.tensor, out: tl.tensor, rows: tl.tensor,
+    size: tl.tensor, features: tl.tensor, stride: tl.tensor, ENTRIES: tl.constexpr, BLOCK: tl.constexpr,
+) -> None:  # fmt: skip
     """One program sums one row of one run, over a block of features."""
     row, run = tl.program_id(0).to(tl.int64), tl.program_id(2).to(tl.int64)
     feature = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)

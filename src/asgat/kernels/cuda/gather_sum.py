@@ -68,20 +68,11 @@ def _tiles(rows: int, features: int) -> tuple[int, int, tuple[int, int]]:
 
 @triton.jit(do_not_specialize=["size", "rows", "rows_per_run"])  # type: ignore[untyped-decorator,unused-ignore]
 def _gather_kernel(
-    x: tl.tensor,
-    index: tl.tensor,
-    weight: tl.tensor,
-    bias: tl.tensor,
-    out: tl.tensor,
-    size: tl.tensor,
-    rows: tl.tensor,
-    features: tl.tensor,
-    rows_per_run: tl.tensor,
-    WIDTH: tl.constexpr,
-    BIASES: tl.constexpr,
+    x: tl.tensor, index: tl.tensor, weight: tl.tensor, bias: tl.tensor, out: tl.tensor, size: tl.tensor,
+    rows: tl.tensor, features: tl.tensor, rows_per_run: tl.tensor, WIDTH: tl.constexpr, BIASES: tl.constexpr,
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
-) -> None:
+) -> None:  # fmt: skip
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     feature = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     in_features = feature < features
@@ -102,17 +93,9 @@ def _gather_kernel(
 
 @triton.jit(do_not_specialize=["size", "rows"])  # type: ignore[untyped-decorator,unused-ignore]
 def _scatter_kernel(
-    grad: tl.tensor,
-    index: tl.tensor,
-    weight: tl.tensor,
-    out: tl.tensor,
-    size: tl.tensor,
-    rows: tl.tensor,
-    features: tl.tensor,
-    WIDTH: tl.constexpr,
-    ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
-) -> None:
+    grad: tl.tensor, index: tl.tensor, weight: tl.tensor, out: tl.tensor, size: tl.tensor, rows: tl.tensor,
+    features: tl.tensor, WIDTH: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+) -> None:  # fmt: skip
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     feature = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     in_features = feature < features
@@ -131,17 +114,9 @@ def _scatter_kernel(
 
 @triton.jit(do_not_specialize=["size", "rows"])  # type: ignore[untyped-decorator,unused-ignore]
 def _dot_kernel(
-    grad: tl.tensor,
-    x: tl.tensor,
-    index: tl.tensor,
-    out: tl.tensor,
-    size: tl.tensor,
-    rows: tl.tensor,
-    features: tl.tensor,
-    WIDTH: tl.constexpr,
-    ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
-) -> None:
+    grad: tl.tensor, x: tl.tensor, index: tl.tensor, out: tl.tensor, size: tl.tensor, rows: tl.tensor,
+    features: tl.tensor, WIDTH: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+) -> None:  # fmt: skip
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     for j in range(WIDTH):
         source = tl.load(index + row * WIDTH + j, mask=row < rows, other=-1).to(tl.int64)

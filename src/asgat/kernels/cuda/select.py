@@ -12,22 +12,16 @@ from torch import Tensor
 from asgat.kernels.plain import select_rows
 
 HEADS_AT_ONCE = 8
-SCORES_AT_ONCE = 1 << 14  # a program keeps its scores in registers; rows longer than this are sorted instead
+SCORES_AT_ONCE = 1 << 14  # a program keeps its scores in registers; longer rows are sorted instead
 SCORES_PER_WARP = 1 << 11
-ENTRIES = 64  # selected entries a program adds up at a time for the gradient
+ENTRIES = 64  # selected entries a program adds at a time for the gradient
 MAX_PARTIAL = 64  # partial sums per head
 
 
 def select_top(
-    value: Tensor,
-    indptr: Tensor,
-    order: Tensor,
-    widths: Sequence[int],
-    counts: Sequence[int],
-    coefficients: Tensor,
-    k: int,
-    hint: Tensor,
-) -> tuple[Tensor, Tensor]:
+    value: Tensor, indptr: Tensor, order: Tensor, widths: Sequence[int], counts: Sequence[int], coefficients: Tensor,
+    k: int, hint: Tensor,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     heads, orders = coefficients.shape
     rows = indptr.numel() - 1
     value, coefficients = value.contiguous(), coefficients.contiguous()
@@ -69,19 +63,10 @@ def select_top_grad(value: Tensor, position: Tensor, grad: Tensor) -> Tensor:
 
 @triton.jit(do_not_specialize=["rows", "heads", "k"])  # type: ignore[untyped-decorator,unused-ignore]
 def _select_kernel(
-    value: tl.tensor,
-    indptr: tl.tensor,
-    bucket: tl.tensor,
-    coefficients: tl.tensor,
-    score: tl.tensor,
-    position: tl.tensor,
-    rows: tl.tensor,
-    heads: tl.tensor,
-    k: tl.tensor,
-    ORDERS: tl.constexpr,
-    WIDTH: tl.constexpr,
+    value: tl.tensor, indptr: tl.tensor, bucket: tl.tensor, coefficients: tl.tensor, score: tl.tensor,
+    position: tl.tensor, rows: tl.tensor, heads: tl.tensor, k: tl.tensor, ORDERS: tl.constexpr, WIDTH: tl.constexpr,
     HEADS: tl.constexpr,
-) -> None:
+) -> None:  # fmt: skip
     """One program scores one row for a few heads, then takes the largest score k times, the leftmost among equals."""
     row = tl.load(bucket + tl.program_id(0))
     head = tl.program_id(1) * HEADS + tl.arange(0, HEADS)
@@ -104,17 +89,10 @@ def _select_kernel(
 
 @triton.jit(do_not_specialize=["selected", "blocks"])  # type: ignore[untyped-decorator,unused-ignore]
 def _grad_kernel(
-    value: tl.tensor,
-    position: tl.tensor,
-    grad: tl.tensor,
-    partial: tl.tensor,
-    selected: tl.tensor,
-    blocks: tl.tensor,
-    ORDERS: tl.constexpr,
-    PADDED: tl.constexpr,
-    BLOCK: tl.constexpr,
-) -> None:
-    """One program sums a share of one head's selected entries."""
+    value: tl.tensor, position: tl.tensor, grad: tl.tensor, partial: tl.tensor, selected: tl.tensor, blocks: tl.tensor,
+    ORDERS: tl.constexpr, PADDED: tl.constexpr, BLOCK: tl.constexpr,
+) -> None:  # fmt: skip
+    """One program sums a part of one head's selected entries."""
     head = tl.program_id(0).to(tl.int64)
     p = tl.arange(0, PADDED)
     total = tl.zeros([BLOCK, PADDED], dtype=partial.dtype.element_ty)

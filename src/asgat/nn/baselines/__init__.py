@@ -1,4 +1,4 @@
-"""The models ASGAT is compared with: PyG's layers where PyG has them, with sparse products for their messages."""
+"""The models ASGAT is compared with: PyG's layers where PyG has them, with sparse products instead of messages."""
 
 from asgat.nn.baselines.appnp import APPNP
 from asgat.nn.baselines.armanet import ARMANet

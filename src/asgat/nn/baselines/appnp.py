@@ -17,14 +17,12 @@ class APPNP(nn.Module):
         Z^{(0)} = H = \mathrm{MLP}(X), \qquad
         Z^{(k+1)} = (1 - \alpha) \tilde D^{-1/2} \tilde A \tilde D^{-1/2} Z^{(k)} + \alpha H
 
+    Arguments of the :class:`~asgat.nn.baselines.mlp.MLP`, and
+
     Args:
-        in_channels: number of input features.
-        hidden_channels: size of each hidden layer of the MLP.
-        out_channels: number of classes.
-        num_layers: number of linear maps of the MLP.
-        dropout: on the input of every linear map, and on the entries of the matrix anew in every step.
+        dropout: on the input of every layer, and in every step on the entries of the matrix.
         steps: number K of steps.
-        alpha: probability to go back to where the walk began.
+        alpha: restart probability of the walk.
 
     Cost: the MLP's and O(K · E · out).
     """
@@ -53,6 +51,6 @@ class APPNP(nn.Module):
         start: Tensor = self.mlp(x)
         out = start
         for _ in range(self.steps):
-            walked = step.dropout(self.dropout, self.training).matmul(out)
-            out = (1.0 - self.alpha) * walked + self.alpha * start
+            propagated = step.dropout(self.dropout, self.training).matmul(out)
+            out = (1.0 - self.alpha) * propagated + self.alpha * start
         return out

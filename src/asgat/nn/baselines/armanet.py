@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 from torch_geometric.nn import ARMAConv
 
 from asgat.kernels.sparse_features import SparseFeatures, dropout, linear
-from asgat.nn.baselines.propagation import Edges, propagation, symmetric
+from asgat.nn.baselines.layer_stack import LayerStack, layer_sizes
+from asgat.nn.baselines.propagation import symmetric
 
 
-class ARMANet(nn.Module):
+class ARMANet(LayerStack):
     r"""Recursive filters of `"Graph Neural Networks with Convolutional ARMA Filters"
     <https://arxiv.org/abs/1901.01343>`_, averaged over parallel stacks.
 
@@ -22,20 +22,15 @@ class ARMANet(nn.Module):
         H^{(t+1)}_k = \sigma\big(D^{-1/2} A D^{-1/2} H^{(t)}_k W_k + X V_k + b_k\big), \qquad
         H' = \frac{1}{K} \sum_{k=1}^K H^{(T)}_k
 
-    σ is a ReLU, and absent in the last layer. The weights are shared over the iterations, except for the first, which
-    maps X itself.
+    σ is a ReLU in hidden layers and the identity in the last. The weights are shared over the iterations, except for
+    the first, which maps X itself. Cost per layer: O(stacks · (N · in · out + T · E · out)).
+
+    Arguments as in :class:`~asgat.nn.baselines.layer_stack.LayerStack`, except that ``dropout`` is between layers, and
 
     Args:
-        in_channels: number of input features.
-        hidden_channels: size of each hidden layer.
-        out_channels: number of classes.
-        num_layers: number of layers.
-        dropout: between layers.
         stacks: K.
         depth: iterations T of each stack.
         skip_dropout: on X where it enters again.
-
-    Cost per layer: O(stacks · (N · in · out + T · E · out)).
     """
 
     matrix = staticmethod(symmetric)
@@ -51,34 +46,25 @@ class ARMANet(nn.Module):
         depth: int = 1,
         skip_dropout: float = 0.75,
     ) -> None:
-        super().__init__()
-        sizes = [in_channels, *[hidden_channels] * (num_layers - 1), out_channels]
-        self.layers = nn.ModuleList(
-            ARMAConv(a, b, num_stacks=stacks, num_layers=depth, shared_weights=True, dropout=skip_dropout)
-            for a, b in pairwise(sizes)
-        )
+        sizes = layer_sizes(in_channels, hidden_channels, out_channels, num_layers)
+        settings: dict[str, Any] = {"num_stacks": stacks, "num_layers": depth, "shared_weights": True}
+        super().__init__((ARMAConv(a, b, dropout=skip_dropout, **settings) for a, b in sizes), dropout)
         if depth == 1:  # nothing is iterated
             for layer in self.layers:
                 layer.register_parameter("weight", None)
-        self.dropout = dropout
 
-    def reset_parameters(self) -> None:
-        for layer in self.layers:
-            layer.reset_parameters()  # type: ignore[operator]
+    def activation(self, x: Tensor) -> Tensor:
+        return F.dropout(x, self.dropout, self.training)  # the ReLU is inside the layer
 
-    def forward(self, x: Tensor | SparseFeatures, edge_index: Edges, edge_weight: Tensor | None = None) -> Tensor:
-        step = propagation(x, edge_index, edge_weight, self.matrix)
-        for layer in self.layers[:-1]:
-            x = F.dropout(self._filter(layer, x, step, torch.relu), self.dropout, self.training)
-        return self._filter(self.layers[-1], x, step, lambda out: out)
-
-    def _filter(self, layer: Any, x: Tensor | SparseFeatures, step: SparseFeatures, act: Any) -> Tensor:
+    def apply_layer(self, layer: Any, x: Tensor | SparseFeatures, step: SparseFeatures) -> Tensor:
         out = _per_stack(x, layer.init_weight)
         for t in range(layer.num_layers):
             if t > 0:
                 out = torch.einsum("nki,kio->nko", out, layer.weight[0])
             skip = _per_stack(dropout(x, layer.dropout, self.training), layer.root_weight[0])
-            out = act(step.matmul(out.flatten(1)).view_as(out) + skip + layer.bias[0, :, 0])
+            out = step.matmul(out.flatten(1)).view_as(out) + skip + layer.bias[0, :, 0]
+            if layer is not self.layers[-1]:
+                out = torch.relu(out)
         return out.mean(dim=1)
 
 

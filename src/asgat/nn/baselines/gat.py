@@ -6,23 +6,21 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 from torch_geometric.nn import GATConv
 
 from asgat.kernels.sparse_features import SparseFeatures, dropout, linear
+from asgat.nn.baselines.layer_stack import LayerStack
 from asgat.nn.baselines.propagation import Edges, propagation, renormalised
 
 
-class GAT(nn.Module):
+class GAT(LayerStack):
     r"""Attention over neighbours of `"Graph Attention Networks" <https://arxiv.org/abs/1710.10903>`_: PyG's
-    ``GATConv`` with ELU and dropout. Every node attends to itself too; weights of edges play no part.
+    ``GATConv`` with ELU and dropout. Every node attends to itself too; edge weights are not used.
+
+    Arguments as in :class:`~asgat.nn.baselines.layer_stack.LayerStack` with ``hidden_channels`` per head, and
 
     Args:
-        in_channels: number of input features.
-        hidden_channels: size of each hidden layer, per head.
-        out_channels: number of classes.
-        num_layers: number of layers.
-        dropout: on the input of every layer.
         heads: attention heads of hidden layers, concatenated.
         out_heads: attention heads of the last layer, averaged.
         attention_dropout: on the attention weights.
@@ -31,6 +29,7 @@ class GAT(nn.Module):
     """
 
     matrix = staticmethod(renormalised)
+    activation = staticmethod(F.elu)
 
     def __init__(
         self,
@@ -43,27 +42,18 @@ class GAT(nn.Module):
         out_heads: int = 1,
         attention_dropout: float = 0.6,
     ) -> None:
-        super().__init__()
         widths = [in_channels, *[heads * hidden_channels] * (num_layers - 1)]
-        kept: dict[str, Any] = {"dropout": attention_dropout, "add_self_loops": False}
-        self.layers = nn.ModuleList(GATConv(width, hidden_channels, heads, **kept) for width in widths[:-1])
-        self.layers.append(GATConv(widths[-1], out_channels, out_heads, concat=False, **kept))
-        self.dropout = dropout
-
-    def reset_parameters(self) -> None:
-        for layer in self.layers:
-            layer.reset_parameters()  # type: ignore[operator]
+        shared: dict[str, Any] = {"dropout": attention_dropout, "add_self_loops": False}
+        hidden = [GATConv(width, hidden_channels, heads, **shared) for width in widths[:-1]]
+        super().__init__([*hidden, GATConv(widths[-1], out_channels, out_heads, concat=False, **shared)], dropout)
 
     def forward(self, x: Tensor | SparseFeatures, edge_index: Edges, edge_weight: Tensor | None = None) -> Tensor:
         looped = propagation(x, edge_index, edge_weight, self.matrix)
         nodes = torch.arange(looped.size(0), device=looped.device)
         target = nodes.repeat_interleave(looped.indptr.diff(), output_size=looped.index.numel())
-        edges = torch.stack([looped.index, target])
-        for layer in self.layers[:-1]:
-            x = F.elu(self._attend(layer, x, edges))
-        return self._attend(self.layers[-1], x, edges)
+        return self.run_layers(x, torch.stack([looped.index, target]))
 
-    def _attend(self, layer: Any, x: Tensor | SparseFeatures, edges: Tensor) -> Tensor:
+    def apply_layer(self, layer: Any, x: Tensor | SparseFeatures, edges: Tensor) -> Tensor:
         """The layer's ``forward``, except that the features may be sparse."""
         mapped = linear(dropout(x, self.dropout, self.training), layer.lin.weight)
         mapped = mapped.view(-1, layer.heads, layer.out_channels)

@@ -17,34 +17,25 @@ VIRTUAL_NODES = KINDS + 1  # the last is the node itself
 
 class GeomGCN(nn.Module):
     r"""`"Geom-GCN: Geometric Graph Convolutional Networks" <https://arxiv.org/abs/2002.05287>`_: neighbours in the
-    graph and in a latent space, told apart by where they lie.
+    graph and in a latent space, grouped by direction.
 
-    The nodes stand on points of a plane. A node's neighbours in the graph, and those in the plane, lie in four
-    directions from it: with the node itself that makes nine groups, whose sums are its virtual nodes. Group i has
-    its own weights:
+    The nodes are points of a plane. A node's neighbours in the graph, and those in the plane, lie in four directions
+    from it: with the node itself these are nine groups, whose sums are its virtual nodes. Group i has its own weights:
 
     .. math::
         e_{v,i} = \sum_{u \in N_i(v)} \frac{h_u W_i}{\sqrt{d_v d_u}}, \qquad
         h_v' = \mathrm{ReLU}(e_{v,1} \,\|\, \dots \,\|\, e_{v,9}),
 
-    :math:`d_v` the size of all groups of v. The last layer takes the mean of the virtual nodes in place of
-    concatenation and ReLU. The paper prints a sum over neighbours alone and one W behind the concatenation; the group
-    of the node itself, a W per group, and degrees over both neighbourhoods are the authors' program's.
+    :math:`d_v` the size of all groups of v. The last layer takes the mean of the virtual nodes instead of
+    concatenation and ReLU. The paper prints a sum over neighbours alone and one W after the concatenation; the group
+    of the node itself, a W per group, and degrees over both neighbourhoods are as in the authors' program.
 
-    The plane is that of Isomap, Poincaré or struc2vec, the setting ``space``. Recipes name the one with the best
-    validation score; :mod:`asgat.data.published_relations` says where positions come from.
+    The plane is that of Isomap, Poincaré or struc2vec, the setting ``space`` (:mod:`asgat.data.published_relations`).
+    ``forward`` takes the matrix of :func:`virtual_nodes` as sparse features.
 
     Args:
-        in_channels: number of input features.
-        hidden_channels: size of a virtual node in hidden layers, which give nine times as many features.
-        out_channels: number of classes.
-        num_layers: number of layers.
+        hidden_channels: size of a virtual node in hidden layers, which output nine times as many features.
         dropout: on the input of every layer.
-
-    Shapes:
-        - **x**: [N, in_channels], dense or sparse
-        - **groups**: what :func:`virtual_nodes` gives, [9 N, 9 N], as sparse features
-        - **output**: [N, out_channels]
 
     Cost per layer: O(9 · N · in · out + P · out), P pairs in both neighbourhoods.
     """
@@ -79,7 +70,7 @@ class GeomGCN(nn.Module):
 def virtual_nodes(relations: Relations) -> sp.csr_array:
     """All groups as one matrix [9 N, 9 N]: row 9 v + i has an entry in column 9 u + i for every u in group i of v.
 
-    So one product sums all groups, each of its own columns of h W.
+    So one product sums all groups, each over its own columns of h W.
     """
     count = relations.num_nodes
     itself = np.arange(count)

@@ -19,15 +19,12 @@ class GPRGNN(nn.Module):
     The weights start as those of personalised PageRank, :math:`\gamma_k = \alpha (1 - \alpha)^k` and
     :math:`\gamma_K = (1 - \alpha)^K`, and are learned; they may become negative.
 
+    Arguments of the :class:`~asgat.nn.baselines.mlp.MLP`, and
+
     Args:
-        in_channels: number of input features.
-        hidden_channels: size of each hidden layer of the MLP.
-        out_channels: number of classes.
-        num_layers: number of linear maps of the MLP.
-        dropout: on the input of every linear map.
         steps: number K of steps.
-        alpha: of the start; 1 is the MLP alone, 0 the last step alone.
-        propagation_dropout: on what the MLP gives.
+        alpha: of the initial weights; 1 is the MLP alone, 0 the last step alone.
+        propagation_dropout: on the output of the MLP.
 
     Cost: the MLP's and O(K · E · out).
     """
@@ -59,9 +56,9 @@ class GPRGNN(nn.Module):
 
     def forward(self, x: Tensor | SparseFeatures, edge_index: Edges, edge_weight: Tensor | None = None) -> Tensor:
         step = propagation(x, edge_index, edge_weight, self.matrix)
-        walked = F.dropout(self.mlp(x), self.propagation_dropout, self.training)
-        out: Tensor = self.gamma[0] * walked
+        propagated = F.dropout(self.mlp(x), self.propagation_dropout, self.training)
+        out: Tensor = self.gamma[0] * propagated
         for gamma in self.gamma[1:]:
-            walked = step.matmul(walked)
-            out = out + gamma * walked
+            propagated = step.matmul(propagated)
+            out = out + gamma * propagated
         return out

@@ -7,20 +7,20 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
+from asgat.available_memory import available_memory
 from asgat.errors import AsgatError
 from asgat.graph import Graph
 from asgat.kernels.sparse_features import SparseFeatures, dropout, linear
 from asgat.nn.baselines.propagation import Edges, propagation
-from asgat.nn.memory_plan import available_memory
 
-_ENTRY_BYTES = 56  # a pair's value and three indices, beside what finding the pairs takes
+_ENTRY_BYTES = 56  # a pair's value and three indices, and what finding the pairs takes
 
 
 def neighbourhoods(graph: Graph) -> sp.csr_array:
     r"""Both neighbourhoods as one matrix [2 N, N]: rows 2 v and 2 v + 1 are v's of :math:`\bar A_1, \bar A_2`.
 
-    So the product with r, seen as [N, 2 C], concatenates them. Weights and self-loops are not looked at. Refused
-    where the pairs at two hops may take more memory than is free.
+    So the product with r, viewed as [N, 2 C], concatenates them. Weights and self-loops are ignored. Refused where the
+    pairs at two hops may take more memory than is free.
     """
     one = (graph.with_self_loops("remove").adjacency > 0).astype(np.float64)
     degree = np.diff(one.indptr).astype(np.float64)
@@ -29,7 +29,7 @@ def neighbourhoods(graph: Graph) -> sp.csr_array:
     if free is not None and pairs * _ENTRY_BYTES > free:
         raise AsgatError(
             f"The graph may have {pairs:.2g} pairs of nodes within two hops, which take {pairs * _ENTRY_BYTES:.2g} "
-            f"bytes, more than the {free:.2g} that are free; take another model or a larger machine."
+            f"bytes, more than the {free:.2g} that are free; use another model or a larger machine."
         )
     within = one @ one
     within.data[:] = 1
@@ -48,7 +48,7 @@ def _normalised(adjacency: sp.csr_array) -> sp.csr_array:
 
 
 class H2GCN(nn.Module):
-    r"""H2GCN of `"Beyond Homophily in Graph Neural Networks" <https://arxiv.org/abs/2006.11468>`_: a node is kept apart
+    r"""H2GCN of `"Beyond Homophily in Graph Neural Networks" <https://arxiv.org/abs/2006.11468>`_: a node is separated
     from its neighbours, and neighbours at one hop from those at two.
 
     .. math::
@@ -58,9 +58,7 @@ class H2GCN(nn.Module):
     with :math:`\bar A_i = D_i^{-1/2} A_i D_i^{-1/2}` and :math:`A_i` the pairs of nodes exactly i hops apart.
 
     Args:
-        in_channels: number of input features.
-        hidden_channels: size of the embedding :math:`r^{(0)}`; round k has :math:`2^k` times as many.
-        out_channels: number of classes.
+        hidden_channels: size of the embedding :math:`r^{(0)}`; round k has :math:`2^k` times as many channels.
         num_layers: rounds K; H2GCN-2 has two, H2GCN-1 one.
         dropout: on the input of :math:`W_c`.
 

@@ -1,4 +1,4 @@
-"""Features and adjacency, each on its own way."""
+"""Features and adjacency rows, mapped separately."""
 
 from __future__ import annotations
 
@@ -17,17 +17,8 @@ class LINKX(pyg.LINKX):  # type: ignore[misc]
         H_A = A W_A + b_A, \qquad H_X = X W_X + b_X, \qquad
         Y = \mathrm{MLP}\big(\mathrm{ReLU}(W [H_A, H_X] + H_A + H_X)\big)
 
-    :math:`W_A` has a row per node, so a trained model belongs to its graph.
-
-    Args:
-        num_nodes: number of nodes.
-        in_channels: number of input features.
-        hidden_channels: size of hidden layers.
-        out_channels: number of classes.
-        num_layers: number of linear maps of the MLP.
-        dropout: inside the MLP.
-
-    Cost: O(E · hidden + N · in · hidden).
+    :math:`W_A` has a row per node, so a trained model belongs to its graph. ``num_layers`` and ``dropout`` are those of
+    the MLP. Cost: O(E · hidden + N · in · hidden).
     """
 
     matrix = staticmethod(adjacency)

@@ -1,43 +1,30 @@
-"""Features alone: what the graph must beat."""
+"""Features alone: the baseline that shows what a graph adds."""
 
 from __future__ import annotations
 
-from itertools import pairwise
+from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from asgat.kernels.sparse_features import SparseFeatures, dropout, linear
+from asgat.nn.baselines.layer_stack import LayerStack, layer_sizes
 
 
-class MLP(nn.Module):
-    """A multi-layer perceptron with ReLU and dropout; it does not look at the graph.
+class MLP(LayerStack):
+    """A multi-layer perceptron with ReLU and dropout; it does not use the graph.
 
-    Args:
-        in_channels: number of input features.
-        hidden_channels: size of each hidden layer.
-        out_channels: number of classes.
-        num_layers: number of linear maps.
-        dropout: on the input of every layer.
+    Arguments as in :class:`~asgat.nn.baselines.layer_stack.LayerStack`.
     """
 
     def __init__(
         self, in_channels: int, hidden_channels: int, out_channels: int, num_layers: int = 2, dropout: float = 0.5
     ) -> None:
-        super().__init__()
-        sizes = [in_channels, *[hidden_channels] * (num_layers - 1), out_channels]
-        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(sizes))
-        self.dropout = dropout
+        sizes = layer_sizes(in_channels, hidden_channels, out_channels, num_layers)
+        super().__init__((nn.Linear(a, b) for a, b in sizes), dropout)
 
-    def reset_parameters(self) -> None:
-        for layer in self.layers:
-            layer.reset_parameters()  # type: ignore[operator]
+    def forward(self, x: Tensor | SparseFeatures) -> Tensor:  # type: ignore[override]
+        return self.run_layers(x)
 
-    def forward(self, x: Tensor | SparseFeatures) -> Tensor:
-        for layer in self.layers[:-1]:
-            x = torch.relu(self._map(layer, x))
-        return self._map(self.layers[-1], x)
-
-    def _map(self, layer: nn.Module, x: Tensor | SparseFeatures) -> Tensor:
-        assert isinstance(layer, nn.Linear)
-        return linear(dropout(x, self.dropout, self.training), layer.weight) + layer.bias
+    def apply_layer(self, layer: Any, x: Tensor | SparseFeatures) -> Tensor:
+        out: Tensor = linear(dropout(x, self.dropout, self.training), layer.weight) + layer.bias
+        return out

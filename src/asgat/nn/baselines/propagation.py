@@ -1,4 +1,4 @@
-"""The matrices baselines propagate by, made once per graph and kept sparse."""
+"""The sparse matrices by which baselines propagate, built once per graph."""
 
 from __future__ import annotations
 
@@ -20,16 +20,15 @@ def propagation(
     edge_weight: Tensor | None,
     matrix: Callable[[Graph], sp.csr_array],
 ) -> SparseFeatures:
-    """The matrix of a graph in the form features have, so that one product does a whole step of message passing.
+    """The matrix of a graph as sparse features, so that one product is a whole step of message passing.
 
-    O(E · F) time for F channels and no message is ever stored, where a gather and a scatter would store all E of them.
+    O(E · F) time for F channels, and no message is stored, where a gather and a scatter would store all E of them.
 
     Args:
         x: node features; the matrix takes their device and type.
-        edges: the graph, as edges [2, E] (read as undirected), a ``Graph``, or such a matrix made beforehand, which
-            is taken as it is: make it once when the same graph is seen again and again.
+        edges: the graph, as edges [2, E] (read as undirected), a ``Graph``, or such a matrix built before.
         edge_weight: weights [E] of the edges.
-        matrix: which matrix; one of the functions below.
+        matrix: one of the functions below.
     """
     if not isinstance(edges, SparseFeatures):
         graph = edges if isinstance(edges, Graph) else Graph.from_edges(edges, x.size(0), edge_weight)
@@ -50,7 +49,7 @@ def symmetric(graph: Graph) -> sp.csr_array:
 
 
 def renormalised(graph: Graph) -> sp.csr_array:
-    r""":math:`\tilde D^{-1/2} \tilde A \tilde D^{-1/2}`, where a node without a self-loop has got one of weight 1."""
+    r""":math:`\tilde D^{-1/2} \tilde A \tilde D^{-1/2}`, where every node without a self-loop gets one of weight 1."""
     return graph.with_self_loops("add").normalised_adjacency
 
 

@@ -14,16 +14,8 @@ class SGC(nn.Module):
 
     .. math:: Y = (\tilde D^{-1/2} \tilde A \tilde D^{-1/2})^K X W + b
 
-    XW is computed first: K products with as many columns as there are classes cost less than one with all features,
-    and nothing has to be kept between epochs.
-
-    Args:
-        in_channels: number of input features.
-        out_channels: number of classes.
-        steps: K.
-        dropout: on the input.
-
-    Cost: O(N · in · out + K · E · out).
+    ``steps`` is K; dropout is on the input. XW is computed first: K products with as many columns as there are classes
+    cost less than one with all features, and nothing is stored between epochs. Cost: O(N · in · out + K · E · out).
     """
 
     matrix = staticmethod(renormalised)

@@ -1,0 +1,186 @@
+"""``asgat fit`` and ``asgat predict``: models of a user's graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.markup import escape
+from rich.table import Table
+
+from asgat.cli import options
+from asgat.cli.output import check_writable, console, interrupted, say, write_json
+from asgat.cli.progress import RunProgress
+from asgat.cli.tables import make_table
+
+if TYPE_CHECKING:
+    from asgat.estimator.health import Health
+
+Edges = Annotated[Path, typer.Option(help="Edge file: .csv, .tsv, .parquet, .graphml or .npz.", show_default=False)]
+Nodes = Annotated[Path | None, typer.Option(help="Node file; .graphml and .npz may hold both.", show_default=False)]
+Ignore = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="A node column that is not a feature.")]
+
+
+def fit(
+    edges: Edges,
+    label: Annotated[str, typer.Option(metavar="COLUMN", help="Classes; empty for nodes to predict.")],
+    nodes: Nodes = None,
+    id: Annotated[str | None, typer.Option(metavar="COLUMN", help="Node ids; found by name.")] = None,
+    source: Annotated[str | None, typer.Option(metavar="COLUMN", help="Source of an edge; found by name.")] = None,
+    target: Annotated[str | None, typer.Option(metavar="COLUMN", help="Target of an edge; found by name.")] = None,
+    weight: Annotated[str | None, typer.Option(metavar="COLUMN", help="Weight of an edge. Default: 1.")] = None,
+    split: Annotated[str | None, typer.Option(metavar="COLUMN", help="train, val or test. Default: random.")] = None,
+    ignore: Ignore = None,
+    model: options.Model = "asgat-plus",
+    set_: options.Settings = None,
+    seed: options.Seed = 0,
+    device: options.Device = "cpu",
+    deterministic: options.Deterministic = False,
+    out: Annotated[Path | None, typer.Option(help="Run directory. Default: runs/NODES-MODEL-seedN.")] = None,
+    fresh: options.Fresh = False,
+    tensorboard: options.TensorBoard = None,
+    json: options.Json = None,
+) -> None:
+    """Check your graph, train a model on it, and save the model in a run directory."""
+    from asgat.estimator.classifier import ASGATClassifier
+    from asgat.estimator.encoded_graph import encode_user_graph
+    from asgat.estimator.health import examine
+    from asgat.nn.registry import model_spec
+    from asgat.tabular.assembly import read_graph
+
+    settings = options.parse_settings(set_ or [], model_spec(model).config)
+    options.check_device(device, deterministic)
+    graph = read_graph(edges, nodes, label, id, source, target, weight, split, ignore or [])
+    encoded = encode_user_graph(graph, seed=seed)
+    health = examine(graph, encoded.dataset, encoded.encoding.class_names, encoded.notes)
+    print_health(health)
+    out = out or Path("runs") / f"{graph.name}-{model}-seed{seed}"
+    classifier = ASGATClassifier(model, settings=settings, seed=seed, device=device)
+    _train(classifier, encoded, health, out, fresh, tensorboard)
+    print_result(classifier)
+    say(f"run directory: {out}")
+    write_json(json, {"health": health.to_dict(), **classifier.result_})
+
+
+def predict(
+    run: Annotated[Path, typer.Argument(help="A run directory of `asgat fit`.")],
+    edges: Annotated[Path | None, typer.Option(help="Edge file. Default: the graph the model was fitted on.")] = None,
+    nodes: Nodes = None,
+    ignore: Ignore = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="File: .csv, .tsv or .parquet.")] = Path("predictions.csv"),
+    safe_csv: Annotated[
+        bool,
+        typer.Option("--safe-csv", help="Put an apostrophe before text that a spreadsheet would run as a formula."),
+    ] = False,
+    json: options.Json = None,
+) -> None:
+    """Predict the class of every node of the fitted graph, or of another graph with the same columns.
+
+    The columns must have the names they had for `asgat fit`. The output marks the nodes that have a label.
+    """
+    from asgat.estimator.classifier import ASGATClassifier
+    from asgat.estimator.predictions import check_ending, predictions_of, summary_of, write_predictions
+
+    check_ending(out)
+    check_writable(out)
+    classifier = ASGATClassifier.from_pretrained(run)
+    predictions = predictions_of(classifier, edges, nodes, ignore or [])
+    write_predictions(predictions, out, safe_csv)
+    for note in predictions.notes:
+        say(f"· {note}", wrap=True)
+    summary = summary_of(predictions)
+    table = make_table(f"Predictions of {escape(str(run))}", ("class", "nodes", "without a label"), left=("class",))
+    for row in summary["rows"]:
+        table.add_row(escape(row["class"]), f"{row['nodes']:,}", f"{row['unlabelled']:,}")
+    console.print(table)
+    if summary["accuracy"] is not None:
+        share = f"{100 * summary['accuracy']:.1f} % of the {summary['labelled']:,} labelled nodes"
+        say(f"{share} are predicted as labelled; training nodes may be among them.", wrap=True)
+    say(f"predictions: {out}")
+    write_json(json, {"run": str(run), "file": str(out), **summary})
+
+
+def _train(classifier: Any, encoded: Any, health: Health, out: Path, fresh: bool, tensorboard: Path | None) -> None:
+    from asgat.files.lock import locked
+    from asgat.training.memory import keep_freed_memory
+    from asgat.training.run_directory import RunDirectory
+    from asgat.training.runner import Callbacks
+    from asgat.training.tensorboard import TensorBoardLog
+
+    config = classifier.make_config(health)
+    values = config.to_dict()
+    keys = [key for key in ("k", "order", "heads", "hidden", "epochs", "patience", "seed") if key in values]
+    with locked(out):
+        RunDirectory(out).begin(classifier.describe(encoded.dataset, config), fresh)  # refuses before training
+        console.print(f"Training [bold]{classifier.model}[/] with {', '.join(f'{key} {values[key]}' for key in keys)}")
+        try:
+            with RunProgress(1, config.epochs) as progress, TensorBoardLog(tensorboard) as log:
+                callbacks = Callbacks(log.beside(progress), progress.building, keep_freed_memory)
+                classifier.fit_encoded(encoded, health, callbacks, out)
+        except KeyboardInterrupt:
+            raise interrupted("No model was written") from None
+        classifier.save_pretrained(out)
+
+
+# -- what is printed --------------------------------------------------------------------------------------------------
+
+
+def print_health(health: Health) -> None:
+    """The statistics of a graph, what was changed, and advice."""
+    table = Table(title=f"Health of {escape(health.name)}", box=SIMPLE_HEAD, show_header=False, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column()
+    table.add_row("nodes", f"{health.nodes:,}, {health.isolated:,} without an edge")
+    table.add_row("edges", f"{health.edges:,} from {health.given_edges:,} rows; mean degree {health.mean_degree:.1f}")
+    table.add_row("components", f"{health.components:,}, the largest with {health.largest_component:,} nodes")
+    table.add_row("features", f"{health.features:,} from {health.columns:,} columns")
+    table.add_row("labels", f"{sum(health.classes.values()):,} nodes, {health.unlabelled:,} to predict")
+    table.add_row("classes", _class_counts(health.classes))
+    table.add_row("split", ", ".join(f"{count:,} {part}" for part, count in health.parts.items()))
+    table.add_row("β", _homophily(health))
+    if health.judged:
+        table.add_row("β of nodes", _histogram(health.beta_histogram))
+    console.print(table)
+    for change in health.changes:
+        say(f"· {change}", wrap=True)
+    for advice in health.advice:
+        say(f"→ {advice.setting} = {advice.value}: {advice.reason}.", wrap=True)
+
+
+def print_result(classifier: Any) -> None:
+    """The scores on the test nodes, next to those of always predicting the most frequent class."""
+    from asgat.training.metrics import majority_share
+
+    result, y, split = classifier.result_, classifier.dataset_.y, classifier.dataset_.splits[0]
+    headings = ("model", "test micro-F1", "test macro-F1", "majority", "val.", "epochs", "ms")
+    table = make_table("Scores, in percent", headings, left=("model",), no_wrap=headings)
+    row = result["rows"][0]
+    scores = (row["micro_f1"], row["macro_f1"], majority_share(y[split.train], y[split.test]), row["val_score"])
+    cells = [f"{100 * score:.1f}" if score == score else "–" for score in scores]
+    table.add_row(classifier.model, *cells, str(row["epochs"]), f"{result['ms_per_epoch']:.1f}")
+    console.print(table)
+
+
+def _homophily(health: Health) -> str:
+    value = f"{health.beta:.3f}" if health.beta == health.beta else "unknown"
+    if not health.judged:
+        return f"{value}: no labelled node has a labelled neighbour"
+    alone = sum(health.classes.values()) - health.judged
+    missing = f"; {alone:,} labelled nodes have no labelled neighbour and count as 0" if alone else ""
+    return f"{value}: the mean share of a node's neighbours that are of its class{missing}"
+
+
+def _class_counts(classes: dict[str, int]) -> str:
+    largest = sorted(classes.items(), key=lambda item: -item[1])
+    shown = ", ".join(f"{escape(name)} {count:,}" for name, count in largest[:8])
+    return shown + (f" and {len(largest) - 8} more" if len(largest) > 8 else "")
+
+
+def _histogram(counts: list[int]) -> str:
+    """Bars for β_v in ten bins from 0 to 1, and the number of nodes in each."""
+    bars = " ▁▂▃▄▅▆▇█"
+    largest = max(counts)
+    cells = [bars[0 if not count else max(1, round(8 * count / largest))] * 3 for count in counts]
+    return f"0 │{''.join(cells)}│ 1\nnodes per bin: {' '.join(f'{count:,}' for count in counts)}"

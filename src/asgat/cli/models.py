@@ -1,0 +1,89 @@
+"""``asgat models``: the models and their settings."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated, Any
+
+import typer
+
+from asgat.cli import options
+from asgat.cli.output import console, say, write_json
+from asgat.cli.tables import make_table
+
+TYPICAL = {"features": 1703, "classes": 5, "nodes": 183}  # the size of Texas
+GROUPS = ("model", "training", "table", "numerics")  # of settings, in the order they are printed
+
+
+def models(
+    name: Annotated[str | None, typer.Argument(help="A model: list its settings.")] = None, json: options.Json = None
+) -> None:
+    """List the models, or the settings of one (the keys of --set)."""
+    from asgat.nn.registry import COST_LETTERS, MODELS
+
+    if name is None:
+        headings = ("model", "what it is", "reference", "cost of a layer")
+        table = make_table("Models", headings, left=headings)
+        rows = [describe_model(model) for model in MODELS]
+        for row in rows:
+            table.add_row(*(row[key] for key in ("model", "summary", "reference", "cost")))
+        console.print(table)
+        say(f"{COST_LETTERS}.", wrap=True)
+        write_json(json, {"rows": rows})
+        return
+    described = {**describe_model(name), "rows": describe_settings(name)}
+    columns = ("setting", "default", "meaning")
+    table = make_table(f"Settings of {name}", columns, left=columns)
+    for group in GROUPS:
+        if rows := [row for row in described["rows"] if row["group"] == group]:
+            table.add_row(f"[bold]{group}[/]")
+        for row in rows:
+            table.add_row(row["setting"], f"{row['default']}{' (fixed)' if row['fixed'] else ''}", row["meaning"])
+        table.add_section()
+    console.print(table)
+    say(f"{described['summary']}; {described['reference']}", wrap=True)
+    say(f"cost of a layer: {described['cost']}", wrap=True)
+    size = f"{TYPICAL['features']:,} features and {TYPICAL['classes']} classes"
+    say(f"{described['parameters']:,} parameters for {size}", wrap=True)
+    write_json(json, described)
+
+
+def describe_model(name: str) -> dict[str, Any]:
+    """A model's summary, and its number of parameters on a data set of typical size."""
+    from asgat.nn.registry import make_config, model_spec
+
+    spec = model_spec(name)
+    size = TYPICAL["features"], TYPICAL["classes"], TYPICAL["nodes"]
+    return {
+        "model": name,
+        "summary": spec.summary,
+        "reference": spec.reference,
+        "cost": spec.cost,
+        "parameters": count_parameters(name, make_config(name), *size),
+        "parameters_for": TYPICAL,
+    }
+
+
+def describe_settings(name: str) -> list[dict[str, Any]]:
+    """One row per setting of a model."""
+    from asgat.nn.registry import make_config, model_spec
+
+    config = make_config(name)
+    values = config.to_dict()
+    return [
+        {
+            "setting": field.name,
+            "group": field.metadata.get("group", GROUPS[0]),
+            "default": values[field.name],
+            "meaning": field.metadata["help"],
+            "fixed": field.name in model_spec(name).fixed,
+        }
+        for field in dataclasses.fields(config)
+    ]
+
+
+def count_parameters(model: str, config: Any, features: int, classes: int, nodes: int) -> int:
+    from asgat.nn.registry import model_spec
+
+    net = model_spec(model).make(config, features, classes, nodes)
+    return sum(parameter.numel() for parameter in net.parameters())

@@ -1,0 +1,65 @@
+"""What commands print and write: the consoles, sentences and JSON files."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from asgat.errors import AsgatError
+
+# Control characters except newline and tab, overrides of the writing direction, and lone surrogates.
+UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    r"""Replaces the characters a terminal would obey by escapes such as ``\x1b``."""
+    return UNSAFE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+class SafeConsole(Console):
+    """A console for names from users' files: all text it prints, table cells included, is :func:`printable`."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(printable(text), **options)
+
+
+console = SafeConsole(highlight=False, emoji=False)
+errors = SafeConsole(highlight=False, emoji=False, stderr=True)
+
+
+def say(text: str, wrap: bool = False) -> None:
+    """Prints text without markup; only with ``wrap`` are long lines folded at words, so that a path can be copied."""
+    console.print(text, markup=False, soft_wrap=not wrap)
+
+
+def interrupted(saved: str) -> typer.Exit:
+    """Reports what an interrupted command has saved, whatever is pressed meanwhile; returns the exception to raise."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        errors.print(f"Interrupted. {saved}; run the same command again to resume.")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return typer.Exit(130)
+
+
+def check_writable(path: Path | None) -> Path | None:
+    """Refuses a file that cannot be written, before time is spent on its content."""
+    if path is not None:
+        folder = next(parent for parent in path.absolute().parents if parent.exists())
+        if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+            raise AsgatError(f"{path} cannot be written; choose another path.")
+    return path
+
+
+def write_json(path: Path | None, values: Any) -> None:
+    from asgat.files.atomic import to_json, write_atomic
+
+    if path is not None:
+        write_atomic(path, to_json(values))

@@ -1,0 +1,162 @@
+"""``asgat train`` and ``asgat compare``: models on the benchmark data sets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from asgat.cli import options
+from asgat.cli.distributed import Distributed, begin_rank, train_in_parts
+from asgat.cli.models import count_parameters
+from asgat.cli.output import console, interrupted, say, write_json
+from asgat.cli.progress import RunProgress
+from asgat.cli.tables import comparison_table, result_table
+from asgat.errors import AsgatError
+
+
+def train(
+    dataset: Annotated[str, typer.Argument(help="A name from `asgat datasets`, or a converted folder.")] = "csbm",
+    model: Annotated[str | None, typer.Option(help="A name from `asgat models`. Default: the recipe's.")] = None,
+    splits: options.Runs = "0-9",
+    seed: options.Seed = 0,
+    set_: options.Settings = None,
+    recipe: Annotated[Path | None, typer.Option(help="Recipe file. Default: the data set's recipe.")] = None,
+    protocol: options.Protocol = None,
+    device: options.Device = "cpu",
+    deterministic: options.Deterministic = False,
+    out: Annotated[Path | None, typer.Option(help="Run directory, resumed. Default: runs/DATASET-MODEL-seedN.")] = None,
+    fresh: options.Fresh = False,
+    distributed: Distributed = False,
+    tensorboard: options.TensorBoard = None,
+    data_dir: options.DataDir = None,
+    json: options.Json = None,
+) -> None:
+    """Train a model on the splits of a data set and print the mean and spread of its test scores."""
+    from asgat.data import get_info, load_dataset
+    from asgat.disk.disk_graph import open_if_folder
+    from asgat.files.lock import locked
+    from asgat.recipe import default_model
+
+    lost_rank = begin_rank() if distributed else None
+    if distributed and tensorboard is not None:
+        raise AsgatError("--tensorboard cannot be used with --distributed; metrics.jsonl has every epoch.")
+    stored = open_if_folder(dataset)
+    if stored is not None:
+        dataset = stored.name
+    else:
+        get_info(dataset)  # reports a misspelt name first
+    job = Job(splits, seed, set_, device, deterministic, fresh)
+    name = model or default_model(dataset, recipe)
+    config = job.config(dataset, name, recipe)
+    out = out or Path("runs") / job.folder(dataset, name)
+    if lost_rank is not None:
+        whole = stored or load_dataset(dataset, protocol, data_dir)
+        with locked(out) if lost_rank.rank == 0 else nullcontext():  # rank 0 writes
+            train_in_parts(lost_rank, whole, name, config, job, out, json)
+        return
+    data = stored.to_dataset() if stored else load_dataset(dataset, protocol, data_dir)
+    result = job.run(data, name, config, out, tensorboard)
+    console.print(result_table(result))
+    report_files(out, data)
+    write_json(json, result)
+
+
+def compare(
+    dataset: options.Dataset = "csbm",
+    models: options.Models = "mlp,gcn,chebnet,gat,sage,gpr-gnn,asgat-cheb",
+    splits: options.Runs = "0-9",
+    seed: options.Seed = 0,
+    set_: options.Settings = None,
+    protocol: options.Protocol = None,
+    device: options.Device = "cpu",
+    deterministic: options.Deterministic = False,
+    out: Annotated[Path, typer.Option(help="Folder for the run directories and the figure.")] = Path("runs"),
+    fresh: options.Fresh = False,
+    data_dir: options.DataDir = None,
+    json: options.Json = None,
+) -> None:
+    """Train several models on the same splits, print one table and draw it.
+
+    A setting given with --set applies to the models that have it.
+    """
+    from asgat.data import get_info, load_dataset
+    from asgat.report import comparison_figure
+
+    get_info(dataset)
+    names = options.parse_names("--models", models)
+    job = Job(splits, seed, set_, device, deterministic, fresh)
+    configs = {name: job.config(dataset, name, models=names) for name in names}
+    data = load_dataset(dataset, protocol, data_dir)
+    folders = {name: out / job.folder(dataset, name) for name in names}
+    rows = []
+    for name in names:
+        size = count_parameters(name, configs[name], data.num_features, data.num_classes, data.num_nodes)
+        rows.append({**job.run(data, name, configs[name], folders[name]), "parameters": size})
+    console.print(comparison_table(rows))
+    for folder in folders.values():
+        report_files(folder, data)
+    figure = comparison_figure(rows, out / f"{dataset}-comparison.png")
+    say(f"comparison:      {figure}")
+    write_json(json, {"rows": rows})
+
+
+class Job:
+    """The options that `train` and `compare` share, checked before anything is read or written."""
+
+    def __init__(
+        self, splits: str, seed: int, settings: list[str] | None, device: str, deterministic: bool, fresh: bool
+    ) -> None:
+        self.device = options.check_device(device, deterministic)
+        self.runs, self.suffix = options.parse_runs(splits)
+        self.seed, self.settings, self.fresh = seed, settings or [], fresh
+
+    def folder(self, dataset: str, model: str) -> str:
+        """The name of the run directory; other runs have another one."""
+        return f"{dataset}-{model}-seed{self.seed}{self.suffix}"
+
+    def config(self, dataset: str, model: str, recipe: Path | None = None, models: Sequence[str] = ()) -> Any:
+        """The settings of a model; of those given, the ones that only other ``models`` have are left out."""
+        from asgat.nn.registry import model_spec
+        from asgat.recipe import load_config
+
+        config = model_spec(model).config
+        foreign = {key for name in models for key in set(model_spec(name).config.keys()) - set(config.keys())}
+        own = [pair for pair in self.settings if pair.partition("=")[0].strip() not in foreign]
+        return load_config(dataset, model, options.parse_settings(own, config), recipe)
+
+    def run(self, data: Any, model: str, config: Any, out: Path, tensorboard: Path | None = None) -> dict[str, Any]:
+        """Trains a model and returns its result; all training of `train` and `compare` goes through this."""
+        from asgat.training.memory import keep_freed_memory
+        from asgat.training.runner import Callbacks, run
+        from asgat.training.tensorboard import TensorBoardLog
+
+        where = f"[bold]{escape(data.name)}[/] ({data.protocol} splits), {escape(str(data.graph))}"
+        console.print(f"[bold]{model}[/] on {where}")
+        try:
+            with RunProgress(len(self.runs), config.epochs) as progress, TensorBoardLog(tensorboard) as log:
+                callbacks = Callbacks(
+                    log.beside(progress), progress.building, keep_freed_memory, counted=progress.finished
+                )
+                return run(data, model, config, self.runs, self.seed, self.device, out, self.fresh, callbacks)
+        except KeyboardInterrupt:  # Typer would exit without a message
+            raise interrupted("Finished runs are saved") from None
+
+
+def report_files(out: Path, data: Any) -> None:
+    """Draws the learned filters of a run directory if its model has any, and prints the paths."""
+    from asgat.nn.attention_model import AttentionModel
+    from asgat.report import filter_figure
+    from asgat.training import load_model
+    from asgat.training.inputs import graph_for
+
+    model, name, config = load_model(out)
+    if isinstance(model, AttentionModel):
+        title = f"{name} on {data.name}: learned response of each head"
+        figure = filter_figure(model, graph_for(data, config), out / "filters.png", title)
+        say(f"learned filters: {figure}")
+    say(f"run directory:   {out}")

@@ -1,0 +1,41 @@
+"""Arrays of numbers from a user's files: features, labels and splits."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from asgat.errors import AsgatError, brief
+from asgat.files.npy import open_npy
+
+
+def read_array(path: Path, whole: bool = False) -> Any:
+    """The numbers of a .npy file, memory-mapped, or of a text file separated by commas, semicolons, tabs or spaces."""
+    if not path.is_file():
+        raise AsgatError(f"{path} is not a file; give a .npy or .csv file.")
+    try:
+        if path.suffix.lower() == ".npy":
+            return open_npy(path, "write it with numpy.save")
+        with path.open(encoding="utf-8") as file:
+            first = file.readline()
+        separator = next((s for s in (",", ";", "\t") if s in first), None)
+        names = not all(_is_number(word) for word in first.strip().split(separator))
+        kind: Any = np.int64 if whole else np.float32
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # numpy only warns if there is no number at all
+            return np.loadtxt(path, kind, delimiter=separator, skiprows=int(names), ndmin=1 if whole else 2)
+    except AsgatError:
+        raise
+    except (OSError, ValueError, OverflowError, Warning) as error:
+        raise AsgatError(f"{path} cannot be read as numbers: {brief(error)}.") from error
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,92 @@
+"""How ASGAT's filter, operator and model are built from settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+
+from asgat.config import ASGATConfig
+from asgat.errors import AsgatError
+from asgat.filters import HeatFilter, MLPFilter, PolynomialFilter, SpectralFilter
+from asgat.graph import Graph
+from asgat.nn.asgat import ASGAT
+from asgat.nn.attention_model import AttentionModel
+from asgat.nn.ensemble import Ensemble
+from asgat.nn.memory_plan import check_plan, table_candidates
+from asgat.spectral import ArmaOperator, ChebyshevOperator, ExactOperator, SpectralOperator
+from asgat.tables import ArmaTableOperator, TableOperator
+from asgat.tables.candidate_table import Progress
+
+
+def make_filter(config: ASGATConfig) -> Callable[[int], SpectralFilter]:
+    """The filter a configuration names, as a function of the number of heads."""
+    if config.filter == "heat":
+        return partial(HeatFilter, scale=config.heat_scale)
+    if config.filter == "polynomial":
+        return PolynomialFilter
+    return partial(
+        MLPFilter,
+        hidden=config.filter_hidden,
+        output_activation=config.filter_activation,
+        exact_bias=config.exact_sums,
+    )
+
+
+def make_operator(
+    graph: Graph,
+    config: ASGATConfig,
+    device: torch.device | str = "cpu",
+    dtype: torch.dtype = torch.float32,
+    progress: Progress | None = None,
+) -> SpectralOperator:
+    """The operator a configuration names, on a candidate table unless the graph is small or every pair is needed.
+
+    Raises:
+        AsgatError: it would take more memory than is available; raised before anything large is allocated.
+    """
+    form = check_plan(graph, config, device).form
+    if config.exact_sums and "table" not in form:
+        raise AsgatError(f"exact_sums needs a table, and this is the {form} form; set form=table.")
+    where: dict[str, Any] = {"dtype": dtype, "device": device}
+    arma: dict[str, Any] = {"fit_error": config.fit_error} if config.operator == "arma" else {}
+    if form == "exact":
+        return ExactOperator(graph, **where)
+    if form == "dense":
+        return ArmaOperator(graph, **arma, **where) if arma else ChebyshevOperator(graph, config.order, **where)
+    return (ArmaTableOperator if arma else TableOperator)(
+        graph,
+        config.order,
+        candidates=table_candidates(graph.num_nodes, config),
+        cap=config.cap,
+        storage=getattr(torch, config.storage),
+        builder="exact" if form == "exact table" else "truncated",
+        progress=progress,
+        exact_sums=config.exact_sums,
+        **arma,
+        **where,
+    )
+
+
+def build_asgat(
+    config: ASGATConfig, in_channels: int, out_channels: int, num_nodes: int | None = None, linear: bool = False
+) -> AttentionModel:
+    """The model, or an ensemble of ``members`` of them."""
+    shared = "heads", "out_heads", "k", "dropout", "elu", "root", "mix", "gain", "jump", "propagate", "alpha"
+
+    def build_one() -> ASGAT:
+        return ASGAT(
+            in_channels,
+            config.hidden,
+            out_channels,
+            num_layers=config.layers,
+            num_nodes=num_nodes,
+            linear=linear,
+            filter=make_filter(config),
+            operator=partial(make_operator, config=config),
+            **{name: getattr(config, name) for name in shared},
+        )
+
+    return build_one() if config.members == 1 else Ensemble([build_one() for _ in range(config.members)])

@@ -1,0 +1,199 @@
+"""Scores on rows of a candidate table: all of them, or those that one rank or one batch holds."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Self
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor
+
+from asgat.errors import AsgatError
+from asgat.filters.spectral_filter import SpectralFilter
+from asgat.kernels import RaggedRows, rescore, select_top
+from asgat.spectral.certificate import Certificate, certify
+from asgat.spectral.chebyshev_interpolation import ChebyshevInterpolation
+from asgat.spectral.spectral_operator import UNREACHABLE, SpectralOperator
+from asgat.tables.candidate_table import CandidateTable
+
+
+class RowOperator(SpectralOperator):
+    r"""Scores :math:`\psi_{vu} = \sum_i c_i T_i(X)_{vu}` of some rows v, from their rows of the table alone.
+
+    The indices of :meth:`top` refer to what :meth:`exchange` returns: by default the nodes of the whole graph, after
+    :meth:`renumbered` those the caller gathers. On the CPU the last selection of every filter is remembered: the same
+    coefficients again cost nothing, similar ones little.
+
+    Args:
+        table: the rows.
+        candidates: the largest k that can be selected.
+        sampling_points, lambda_max, damping, dtype, device: as for :class:`~asgat.spectral.ChebyshevOperator`, but with
+            the largest eigenvalue as a number.
+        exact_sums: as for :class:`~asgat.spectral.SpectralOperator`.
+        wide_index: hold a copy of the candidates in int64, which is faster to select from.
+    """
+
+    def __init__(
+        self,
+        table: CandidateTable,
+        candidates: int,
+        sampling_points: int | None = None,
+        lambda_max: float = 2.0,
+        damping: bool = False,
+        dtype: torch.dtype = torch.float32,
+        device: torch.device | str = "cpu",
+        exact_sums: bool = False,
+        wide_index: bool = False,
+    ) -> None:
+        self.device, self.dtype, self.lambda_max = torch.device(device), dtype, lambda_max
+        self.candidates, self.exact_sums, self._wide_index = candidates, exact_sums, wide_index
+        self.interpolation = ChebyshevInterpolation(
+            table.order, sampling_points, lambda_max, damping, dtype, self.device
+        )
+        self._gather: Callable[[Tensor], Tensor] | None = None
+        self._share: Callable[[Tensor], Tensor] | None = None
+        self._num_inputs = table.num_nodes
+        self._hold(table.to(self.device))
+
+    def _hold(self, table: CandidateTable) -> None:
+        self.table, self.num_nodes = table, table.num_nodes
+        self._rows, self._nodes = RaggedRows(table.indptr), table.index.long() if self._wide_index else table.index
+        self._selected: WeakKeyDictionary[SpectralFilter, _Selection] = WeakKeyDictionary()
+        self._magnitude: Tensor | None = None
+
+    def _move(self) -> None:
+        self.interpolation = self.interpolation.to(self.device, self.dtype)
+        self._hold(self.table.to(self.device))
+
+    def take(self, rows: Tensor) -> Self:
+        """The operator of some of the rows, with the same node numbers."""
+        taken = copy.copy(self)
+        taken._wide_index = False
+        taken._hold(self.table.take(rows))
+        taken._num_inputs = taken.num_nodes
+        return taken
+
+    def with_table(self, table: CandidateTable, candidates: int) -> Self:
+        """The operator of the same nodes with other candidates."""
+        other = copy.copy(self)
+        other.candidates = candidates
+        other._hold(table)
+        return other
+
+    def renumbered(
+        self,
+        number: Tensor,
+        num_inputs: int,
+        gather: Callable[[Tensor], Tensor] | None = None,
+        share: Callable[[Tensor], Tensor] | None = None,
+    ) -> Self:
+        """The same rows with node u called ``number[u]``, a row of what ``gather`` returns for a layer's input.
+
+        Args:
+            number: [N], int32; any value for a node that is never selected.
+            num_inputs: rows of the input a layer is given.
+            gather: called with the rows a layer has, returns the rows the numbers refer to; by default the same rows.
+            share: does what :meth:`shared` describes where sums include the rows of other ranks.
+        """
+        other = copy.copy(self)
+        other.table = replace(self.table, index=number[self.table.index])
+        other._nodes, other._num_inputs = other.table.index, num_inputs
+        other._gather, other._share = gather, share
+        kept = {filter: replace(last, index=other._nodes[last.position]) for filter, last in self._selected.items()}
+        other._selected = WeakKeyDictionary(kept)
+        return other
+
+    @property
+    def num_inputs(self) -> int:
+        return self._num_inputs
+
+    def exchange(self, x: Tensor) -> Tensor:
+        return x if self._gather is None else self._gather(x)
+
+    def shared(self, weight: Tensor) -> Tensor:
+        return self._share(weight) if self.exact_sums and self._share is not None else super().shared(weight)
+
+    def coefficients(self, filter: SpectralFilter) -> Tensor:
+        """The coefficients c [heads, R + 1], differentiable in the filter."""
+        return self.interpolation.coefficients(filter, self.exact_sums)
+
+    def scores(
+        self, filter: SpectralFilter, rows: slice | None = None, include_unreachable: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """See :meth:`SpectralOperator.scores`; rows are padded to the longest with score -∞, or 0 on request."""
+        table, coefficients = self.table, self.coefficients(filter)
+        first, last, _ = (rows or slice(None)).indices(table.num_nodes)
+        size = table.indptr[first : last + 1].diff()
+        column = torch.arange(int(size.max()) if size.numel() else 0, device=table.device)
+        there = column < size.unsqueeze(1)
+        entry = (table.indptr[first:last].unsqueeze(1) + column).where(there, 0)
+        score = torch.einsum("hp,bcp->hbc", coefficients, table.value[entry].to(coefficients.dtype))
+        return table.index[entry].long(), score.masked_fill(~there, 0.0 if include_unreachable else UNREACHABLE)
+
+    def top(self, filter: SpectralFilter, k: int, include_unreachable: bool = False) -> tuple[Tensor, Tensor]:
+        if include_unreachable:
+            raise AsgatError("include_unreachable needs all pairs, but a table holds only some; use ChebyshevOperator.")
+        if k > self.candidates:
+            raise AsgatError(f"k = {k} needs at least as many candidates, but there are {self.candidates}.")
+        coefficients = self.coefficients(filter)
+        if not self.exact_sums:
+            index, _, score = self._select(filter, coefficients, k)
+            return index, score
+        index, position, score = self._select(filter, coefficients.detach(), k)
+        return index, rescore(self.table.value, self.shared(coefficients), position, score.double())
+
+    def _select(self, filter: SpectralFilter, coefficients: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Nodes, entries and scores of the selection. Padding, entry -1, gets the last entry's node."""
+        value = self.table.value
+        if coefficients.is_cuda or torch.compiler.is_compiling():  # comparing coefficients would wait for the device
+            position, score = select_top(value, self._rows, coefficients, k)
+            return self._nodes[position], position, score
+        last = self._selected.get(filter)
+        hint = None
+        if last is not None and last.position.size(-1) == k:
+            if torch.equal(last.coefficients, coefficients):  # an epoch trains with the filters evaluated before
+                return last.index, last.position, rescore(value, coefficients, last.position, last.score)
+            hint = last.position
+        position, score = select_top(value, self._rows, coefficients, k, hint)
+        index = self._nodes[position]
+        self._selected[filter] = _Selection(coefficients.detach(), index, position, score.detach())
+        return index, position, score
+
+    def certify(self, filter: SpectralFilter, index: Tensor, score: Tensor) -> Certificate:
+        """Proven bounds on the error of the rows :meth:`top` selected; O(heads · N · R)."""
+        table = self.table
+        if not table.exact:
+            raise AsgatError("A truncated table is certified with rows of the whole graph; use TableOperator.certify.")
+        if self._magnitude is None:
+            self._magnitude = _largest_magnitudes(table)
+        bounds = table.above, table.below, self._magnitude, table.complete, table.rounding, table.underflow
+        return certify(self.coefficients(filter), score.amin(dim=-1), *bounds)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the remembered selections, which are keyed by filters of this process."""
+        return {**self.__dict__, "_selected": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _selected=WeakKeyDictionary())
+
+
+@dataclass(frozen=True, eq=False)
+class _Selection:
+    """The last selection of a filter."""
+
+    coefficients: Tensor
+    index: Tensor
+    position: Tensor
+    score: Tensor
+
+
+def _largest_magnitudes(table: CandidateTable) -> Tensor:
+    """The largest stored magnitude of every order in every row, [N, R + 1]; one order at a time to save memory."""
+    owner = torch.arange(table.num_nodes, device=table.device).repeat_interleave(table.indptr.diff())
+    largest = torch.zeros(table.num_nodes, table.order + 1, dtype=torch.float32, device=table.device)
+    for i in range(table.order + 1):
+        largest[:, i].scatter_reduce_(0, owner, table.value[:, i].abs().float(), "amax")
+    return largest

@@ -1,0 +1,106 @@
+"""Graphs of other libraries as :class:`~asgat.tabular.user_graph.UserGraph`: PyG, networkx, SciPy, pandas."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from asgat.errors import AsgatError
+from asgat.graph import Graph
+from asgat.tabular.assembly import assemble
+from asgat.tabular.column import Column
+from asgat.tabular.table import frame_to_table
+from asgat.tabular.user_graph import UserGraph
+
+
+def as_user_graph(graph: Any, x: Any = None) -> UserGraph:
+    """Any supported graph as a :class:`UserGraph`.
+
+    Args:
+        graph: a :class:`UserGraph` or :class:`~asgat.graph.Graph`; a PyG ``Data``; a networkx graph, whose node
+            attributes are the features; a square SciPy matrix; or a pair of pandas data frames, edges and nodes.
+        x: features [N, F], for graphs without features.
+    """
+    if isinstance(graph, UserGraph):
+        return graph if x is None else replace(graph, features=_columns_of(x, graph.num_nodes))
+    if isinstance(graph, Graph):
+        return _from_graph(graph, x)
+    if isinstance(graph, tuple) and len(graph) == 2 and all(hasattr(part, "columns") for part in graph):
+        return from_frames(*graph, x=x)
+    if hasattr(graph, "edge_index"):
+        return from_pyg(graph, x)
+    if hasattr(graph, "nodes") and hasattr(graph, "edges"):
+        return from_networkx(graph, x)
+    if hasattr(graph, "tocoo"):
+        return _from_graph(Graph.from_scipy(graph), x)
+    raise AsgatError(
+        f"A {type(graph).__name__} is not a graph that can be read; give a PyG Data, a networkx graph, a SciPy matrix, "
+        "or two data frames (edges, nodes)."
+    )
+
+
+def from_frames(edges: Any, nodes: Any, *columns: Any, x: Any = None, **roles: Any) -> UserGraph:
+    """From two pandas data frames; columns as in :func:`asgat.tabular.assembly.assemble`."""
+    user_graph = assemble(frame_to_table(edges, "edges"), frame_to_table(nodes, "nodes"), *columns, **roles)
+    return user_graph if x is None else replace(user_graph, features=_columns_of(x, user_graph.num_nodes))
+
+
+def from_networkx(graph: Any, x: Any = None, weight: str = "weight", label: str | None = None) -> UserGraph:
+    """From networkx: node attributes are features, the attribute ``label`` excepted; ids are the nodes as texts."""
+    user_graph = _from_graph(Graph.from_networkx(graph, weight), x)
+    names = list(dict.fromkeys(key for _, held in graph.nodes(data=True) for key in held))
+    columns = {
+        str(name): Column.of_objects(str(name), (held.get(name) for _, held in graph.nodes(data=True)))
+        for name in names
+    }
+    if label is not None and label not in columns:
+        raise AsgatError(f"No node has an attribute {label!r}; the attributes are {', '.join(columns) or 'none'}.")
+    features = user_graph.features if x is not None else [columns[name] for name in columns if name != label]
+    ids = [str(node) for node in graph.nodes]
+    known = columns[label] if label is not None else None
+    return replace(user_graph, ids=ids, features=features, label=known, columns={"label": label}, name="networkx")
+
+
+def from_pyg(data: Any, x: Any = None) -> UserGraph:
+    """From a PyG ``Data``: features ``x``, labels ``y`` (-1 without one), masks ``train_mask`` and so on, of several
+    splits the first."""
+    graph = Graph.from_pyg(data)
+    label = split = None
+    if data.get("y") is not None and data.y.dim() == 1 and len(data.y) == graph.num_nodes:
+        y = data.y.cpu().numpy()
+        label = Column("y", y, y < 0)
+    if data.get("train_mask") is not None:
+        parts = np.full(graph.num_nodes, "", dtype=object)
+        for part in ("train", "val", "test"):
+            mask = data.get(f"{part}_mask")
+            if mask is not None:
+                parts[(mask if mask.dim() == 1 else mask[:, 0]).cpu().numpy()] = part
+        split = Column.of_texts("split", parts.tolist())
+    return replace(_from_graph(graph, x if x is not None else data.get("x")), label=label, split=split, name="pyg")
+
+
+def _from_graph(graph: Graph, x: Any) -> UserGraph:
+    coo = graph.adjacency.tocoo()
+    row, col = coo.coords
+    once = row <= col
+    edges = np.stack([row[once], col[once]]).astype(np.int64)
+    features = _columns_of(x, graph.num_nodes) if x is not None else []
+    user_graph = UserGraph([str(i) for i in range(graph.num_nodes)], edges, features, coo.data[once])
+    user_graph.__dict__["graph"] = graph  # need not be built again
+    return user_graph
+
+
+def _columns_of(x: Any, num_nodes: int) -> list[Column]:
+    if hasattr(x, "iloc"):
+        columns = list(frame_to_table(x, "x").columns.values())
+    else:
+        dense = x.toarray() if hasattr(x, "toarray") else x.detach().cpu().numpy() if hasattr(x, "detach") else x
+        array = np.asarray(dense)
+        if array.ndim != 2 or array.dtype.kind not in "biuf":
+            raise AsgatError(f"Features must be numbers of shape [N, F], not {array.dtype} {list(array.shape)}.")
+        columns = [Column.of_array(f"x{i}", array[:, i]) for i in range(array.shape[1])]
+    if columns and len(columns[0]) != num_nodes:
+        raise AsgatError(f"Features have {len(columns[0])} rows, but the graph has {num_nodes} nodes.")
+    return columns

@@ -1,0 +1,71 @@
+"""Adam for one run or for several stacked ones."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+BETA1, BETA2, EPS = 0.9, 0.999, 1e-8
+
+
+class Adam:
+    """Updates every run as :class:`torch.optim.Adam` would, with a learning rate and a weight decay of its own.
+
+    The fused kernel gets the rows of stacked parameters as separate tensors: it rounds the last entries of a tensor
+    differently, so that a run's weights would otherwise depend on the runs it is stacked with. Nothing waits for the
+    device.
+
+    Args:
+        parameters: of all runs, [runs, ...] each if ``stacked``; otherwise those of a single run.
+        rates: learning rate and weight decay of each run.
+        stacked: whether parameters have a leading dimension of runs.
+    """
+
+    def __init__(self, parameters: Sequence[Tensor], rates: Sequence[tuple[float, float]], stacked: bool) -> None:
+        self.stacked = stacked
+        zeros = [torch.zeros_like(value, memory_format=torch.contiguous_format) for value in parameters]
+        self.parameters = self._rows([value.detach() for value in parameters])
+        self.exp_avg, self.exp_avg_sq = self._rows(zeros), self._rows([value.clone() for value in zeros])
+        device = parameters[0].device
+        self.steps = [[torch.zeros((), device=device) for _ in parameters] for _ in rates]
+        self.groups: dict[tuple[float, float], list[int]] = defaultdict(list)
+        for row, rate in enumerate(rates):
+            self.groups[rate].append(row)
+
+    def _rows(self, tensors: Sequence[Tensor]) -> list[list[Tensor]]:
+        """For every run its tensors, as views."""
+        if not self.stacked:
+            return [list(tensors)]
+        return [list(row) for row in zip(*(value.unbind() for value in tensors), strict=True)]
+
+    @torch.no_grad()
+    def step(self, gradients: Sequence[Tensor | None]) -> None:
+        """One step of all runs; a parameter without gradient stays as it is."""
+        used = [i for i, gradient in enumerate(gradients) if gradient is not None]
+        given = self._rows([gradient.contiguous() for gradient in gradients if gradient is not None])
+        for (lr, weight_decay), rows in self.groups.items():
+            steps = [self.steps[row][i] for row in rows for i in used]
+            torch._foreach_add_(steps, 1)
+            torch._fused_adam_(
+                [self.parameters[row][i] for row in rows for i in used],
+                [gradient for row in rows for gradient in given[row]],
+                [self.exp_avg[row][i] for row in rows for i in used],
+                [self.exp_avg_sq[row][i] for row in rows for i in used],
+                [],
+                steps,
+                lr=lr,
+                beta1=BETA1,
+                beta2=BETA2,
+                weight_decay=weight_decay,
+                eps=EPS,
+                amsgrad=False,
+                maximize=False,
+            )
+
+    def state(self, row: int) -> dict[str, Tensor]:
+        """The moments and step counts of a run, as views that can be copied from and into."""
+        parts = {"step": self.steps, "exp_avg": self.exp_avg, "exp_avg_sq": self.exp_avg_sq}
+        return {f"{i}.{name}": value for name, part in parts.items() for i, value in enumerate(part[row])}

@@ -1,0 +1,250 @@
+"""The training loop: every run of every command goes through it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+from torch import Tensor, nn
+
+from asgat.config import TrainConfig
+from asgat.data.dataset import Split
+from asgat.errors import AsgatError
+from asgat.training.checkpoint import Checkpointer
+from asgat.training.minibatch import MinibatchProgram
+from asgat.training.objective import evaluate
+from asgat.training.program import Program, Task, epochs_of, other_model, shapes
+from asgat.training.run_state import (
+    DivergedError,
+    Epoch,
+    Job,
+    Outcome,
+    Run,
+    RunResult,
+    State,
+    baseline_score,
+    joined_history,
+    member_seed,
+)
+
+OWN_SETTINGS = ("lr", "weight_decay", "dropout")  # in which stacked runs may differ
+Progress = Callable[[Job, Epoch], None]
+MakeProgram = Callable[[Task, Sequence[Run], Sequence[State | None]], Program]
+
+
+def train(
+    build: Callable[[TrainConfig], nn.Module],
+    inputs: tuple[Any, ...],
+    y: Tensor,
+    split: Split,
+    config: TrainConfig,
+    seed: int = 0,
+    metric: str = "micro_f1",
+    progress: Callable[[Epoch], None] | None = None,
+) -> RunResult:
+    """Trains one model, or one ensemble, and returns its scores and weights at the epoch early stopping kept.
+
+    Args:
+        build: makes the model for some settings; called once per attempt, after seeding.
+        inputs: what the model's ``forward`` takes, features first.
+        y: labels of all nodes; those of validation and test nodes do not enter the loss.
+        split: node indices.
+        config: learning rate, patience and so on.
+        seed: of the first attempt; later attempts derive theirs from it.
+        metric: ``"micro_f1"`` or ``"roc_auc"``, the validation score.
+        progress: called after every epoch.
+
+    Raises:
+        DivergedError: every attempt diverged.
+    """
+    report = None if progress is None else lambda _, epoch: progress(epoch)
+    ((_, outcome),) = train_jobs(Task(build, inputs, y, metric), [Job(split, seed, config)], progress=report)
+    if isinstance(outcome, DivergedError):
+        raise outcome
+    return outcome
+
+
+def train_jobs(
+    task: Task,
+    jobs: Sequence[Job],
+    at_once: int | None = None,
+    progress: Progress | None = None,
+    checkpointer: Checkpointer | None = None,
+) -> Iterator[tuple[int, Outcome]]:
+    """Positions of jobs and their results, as they become known.
+
+    The networks of an ensemble (``members`` above 1) are trained as runs of their own, each stopped when it is best
+    itself; their probabilities are averaged.
+
+    Args:
+        task: what the jobs share.
+        jobs: what to train; if they are stacked their settings may differ in lr, weight_decay and dropout only.
+        at_once: runs stacked at a time at most; all of them by default.
+        progress: called with the job and every epoch.
+        checkpointer: saves unfinished runs, and has those of an earlier start.
+    """
+    members = [_members(job) for job in jobs]
+    owner = [position for position, own in enumerate(members) for _ in own]
+    known: list[list[Outcome | None]] = [[None] * len(own) for own in members]
+    labels = task.y.cpu().numpy()
+    runs = [Run(job, baseline_score(labels, job.split, task.metric)) for own in members for job in own]
+    first = [owner.index(position) for position in range(len(jobs))]
+    for index, run in train_runs(task, runs, at_once, progress, checkpointer):
+        position = owner[index]
+        known[position][index - first[position]] = run.outcome()
+        outcomes = [outcome for outcome in known[position] if outcome is not None]
+        if len(outcomes) == len(members[position]):
+            for i in range(first[position], first[position] + len(outcomes)):
+                runs[i].reported = True
+            yield position, outcomes[0] if len(outcomes) == 1 else _ensemble(task, jobs[position], outcomes)
+
+
+def _members(job: Job) -> list[Job]:
+    count = getattr(job.config, "members", 1)
+    if count == 1:
+        return [job]
+    config = job.config.replace(members=1)
+    return [Job(job.split, member_seed(job.seed, i), config, job.run, i) for i in range(count)]
+
+
+def _ensemble(task: Task, job: Job, outcomes: Sequence[Outcome]) -> Outcome:
+    """The result of an ensemble from those of its networks."""
+    members = [outcome for outcome in outcomes if isinstance(outcome, RunResult)]
+    if len(members) < len(outcomes):
+        return next(outcome for outcome in outcomes if isinstance(outcome, DivergedError))
+    state = {f"members.{i}.{name}": value for i, one in enumerate(members) for name, value in one.state.items()}
+    model = task.example(job.config)
+    model.load_state_dict(state)
+    return RunResult(
+        seed=job.seed,
+        epochs=sum(member.epochs for member in members),
+        best_epoch=members[0].best_epoch,
+        **evaluate(model.to(task.y.device), task.inputs, task.y, job.split, task.metric),
+        restarts=sum(member.restarts for member in members),
+        seconds=sum(member.seconds for member in members),
+        history=joined_history(members),
+        state=state,
+    )
+
+
+def train_runs(
+    task: Task,
+    runs: Sequence[Run],
+    at_once: int | None = None,
+    progress: Progress | None = None,
+    checkpointer: Checkpointer | None = None,
+    make_program: MakeProgram | None = None,
+) -> Iterator[tuple[int, Run]]:
+    """Trains runs to their end, and yields each with its position when it is finished.
+
+    Runs that can be stacked are, up to ``at_once`` of them. One that ends leaves its place to the next.
+
+    Args:
+        task, at_once, progress, checkpointer: as for :func:`train_jobs`.
+        runs: the runs; they are changed.
+        make_program: how to train; by default chosen by the settings.
+    """
+    snapshots: dict[int, State] = {}
+    with checkpointer or nullcontext():
+        if checkpointer:
+            snapshots = checkpointer.restore(checkpointer.load(), runs)
+            _check_best_states(task, runs)
+        yield from ((i, run) for i, run in enumerate(runs) if run.finished)
+        waiting = [i for i, run in enumerate(runs) if not run.finished]
+        config = runs[0].job.config
+        room = 1
+        if not make_program and task.stacks(config):
+            _check_settings([run.job.config for run in runs])
+            room = at_once or len(runs)
+        if make_program is None:
+            make_program = MinibatchProgram if getattr(config, "batch_size", None) is not None else Program
+        while waiting:
+            active, clock = waiting[:room], time.perf_counter()
+            program = make_program(task, [runs[i] for i in active], [snapshots.pop(i, None) for i in active])
+            epochs = epochs_of(program)
+            running = [row for row, run in enumerate(program.runs) if not run.attempt_ended]
+            while running and not _recompose(program, len(running)):
+                limit = min(run.job.config.epochs - run.epoch for run in (program.runs[row] for row in running))
+                done = epochs.run(limit)
+                epochs.keep(_advance(program.runs, running, done, progress))
+                clock = _share_time(clock, [program.runs[row] for row in running])
+                running = [row for row in running if not program.runs[row].attempt_ended]
+                if checkpointer and checkpointer.due(len(done)) and running:
+                    current = {i: program.snapshot(row) for row, i in enumerate(active)}
+                    _save(checkpointer, runs, snapshots | current)
+            del epochs  # its memory first, then that of the next
+            snapshots |= {active[row]: program.snapshot(row) for row in running}
+            ended = [row for row in range(len(active)) if row not in running]
+            _end_attempts(program, ended)
+            _share_time(clock, [program.runs[row] for row in ended])
+            waiting = [i for i in waiting if not runs[i].finished]
+            for i in active:
+                if runs[i].finished:
+                    yield i, runs[i]
+            if checkpointer and checkpointer.asked and waiting:
+                _save(checkpointer, runs, snapshots)
+
+
+def _check_best_states(task: Task, runs: Sequence[Run]) -> None:
+    """Refuses the weights of earlier attempts, or of finished runs, if they are those of another model."""
+    resumed = [run for run in runs if run.best is not None or run.best_state]
+    if resumed:
+        own = shapes(task.example(resumed[0].job.config).state_dict())
+        if not all(shapes(run.best_state) == (own if run.best is not None else {}) for run in resumed):
+            raise other_model()
+
+
+def _check_settings(configs: Sequence[TrainConfig]) -> None:
+    first, *others = (config.to_dict() for config in configs)
+    differing = [key for key in first if key not in OWN_SETTINGS and any(own[key] != first[key] for own in others)]
+    if differing:
+        raise AsgatError(
+            "Runs that are stacked may differ in lr, weight_decay and dropout only, but these differ in "
+            f"{', '.join(differing)}; train them one after the other."
+        )
+
+
+def _advance(
+    runs: Sequence[Run], running: Sequence[int], done: Sequence[Sequence[Any]], progress: Progress | None
+) -> dict[int, int]:
+    """Tells the running runs of their epochs; returns those with new weights to keep, and after which epoch."""
+    better: dict[int, int] = {}
+    for position, figures in enumerate(done):
+        for row in running:
+            run = runs[row]
+            if run.attempt_ended:
+                continue
+            if run.update(*figures[row]):
+                better[row] = position
+            if progress and not run.attempt_diverged:
+                progress(run.job, run.history[-1])
+    return better
+
+
+def _recompose(program: Program, running: int) -> bool:
+    """Whether the places of ended runs are worth giving up: on CUDA a smaller program is recorded again."""
+    return running <= len(program.runs) / 2 if program.capturable else running < len(program.runs)
+
+
+def _share_time(clock: float, runs: Sequence[Run]) -> float:
+    """Divides the time since ``clock`` among runs; returns the time."""
+    now = time.perf_counter()
+    for run in runs:
+        run.seconds += (now - clock) / len(runs)
+    return now
+
+
+def _end_attempts(program: Program, rows: Sequence[int]) -> None:
+    sound = [row for row in rows if not program.runs[row].attempt_diverged]
+    scores = dict(zip(sound, program.scores(sound), strict=True)) if sound else {}
+    for row in rows:
+        state = {name: value.cpu().clone() for name, value in program.kept[row].items()}
+        program.runs[row].end_attempt(scores.get(row), state)
+
+
+def _save(checkpointer: Checkpointer, runs: Sequence[Run], snapshots: dict[int, State]) -> None:
+    """Saves every run that has begun and whose result nobody has yet."""
+    begun = [(run, snapshots.get(i, {})) for i, run in enumerate(runs) if run.finished or run.history or i in snapshots]
+    checkpointer.save([(run, snapshot) for run, snapshot in begun if not run.reported])

@@ -1,0 +1,333 @@
+"""fit and predict as a user types them, with good files and bad."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from asgat.data import contextual_sbm
+
+QUICK = ["--set", "epochs=8", "--set", "hidden=4", "--set", "heads=2", "--set", "max_restarts=0"]
+
+
+def write(path, rows):
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter="\t" if path.endswith(".tsv") else ",").writerows(rows)
+
+
+def write_graph(nodes=60, seed=0, prefix="n", hidden=0.3):
+    """Two classes, features of every kind, some labels and values missing, one repeated edge and a self-loop."""
+    data = contextual_sbm(num_nodes=nodes, signal=1.0, num_features=3, seed=seed)
+    rng = np.random.default_rng(seed)
+    heading = ["id", "kind", "size", "town", "member", "weight_kg", "same"]
+    rows = [heading]
+    for i in range(nodes):
+        kind = "" if rng.random() < hidden else ["buyer", "seller"][data.y[i]]
+        town = "" if i % 7 == 0 else ["Ulm", "Köln"][int(data.x[i, 1] > 0)]
+        rows.append(
+            [f"{prefix}{i}", kind, data.x[i, 0], town, ["yes", "no"][i % 2], "" if i == 3 else data.x[i, 2], "7"]
+        )
+    write("nodes.csv", rows)
+    row, col = data.graph.edge_index()
+    edges = [(f"{prefix}{a}", f"{prefix}{b}") for a, b in zip(row, col, strict=True) if a < b]
+    write("edges.csv", [("source", "target"), *edges, edges[0], (f"{prefix}0", f"{prefix}0")])
+
+
+def lines(path):
+    return list(csv.reader(Path(path).read_text(encoding="utf-8").splitlines()))
+
+
+def read(path):
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+FIT = ["fit", "--edges", "edges.csv", "--nodes", "nodes.csv", "--label", "kind", "--out", "run"]
+
+
+def test_from_files_to_predictions(asgat):
+    write_graph()
+    code, output, errors = asgat(*FIT, *QUICK, "--json", "result.json")
+    assert code == 0, errors
+    for words in (
+        "Health of nodes",
+        "60",
+        "β",
+        "self-loop",
+        "repeat",
+        "town (9), weight_kg (1)",
+        "Column same: left out",
+        "k = 9",
+        "form =",
+    ):
+        assert words in output
+    result = json.loads(Path("result.json").read_bytes())
+    assert result["health"]["nodes"] == 60
+    assert result["micro_f1"]["per_run"][0] <= 1
+    code, output, errors = asgat("predict", "run", "--edges", "edges.csv", "--nodes", "nodes.csv", "-o", "p.csv")
+    assert code == 0, errors
+    rows, given = read("p.csv"), read("nodes.csv")
+    assert [row["id"] for row in rows] == [row["id"] for row in given]
+    assert [row["label"] for row in rows] == [row["kind"] for row in given]
+    assert [row["labelled"] == "true" for row in rows] == [row["kind"] != "" for row in given]
+    for row in rows:
+        chances = {name: float(row[f"p({name})"]) for name in ("buyer", "seller")}
+        assert sum(chances.values()) == pytest.approx(1.0)
+        assert row["prediction"] == max(chances, key=lambda name: chances[name])
+    asgat("predict", "run", "-o", "q.csv")
+    assert read("q.csv") == rows, "the graph that was fitted is the same graph"
+
+
+def test_an_unseen_graph_of_another_size(asgat):
+    write_graph(hidden=0.0)
+    assert asgat(*FIT, *QUICK[2:], "--set", "epochs=60")[0] == 0
+    write_graph(90, seed=0, prefix="other", hidden=0.0)
+    code, _, errors = asgat("predict", "run", "--edges", "edges.csv", "--nodes", "nodes.csv", "-o", "p.tsv")
+    assert code == 0, errors
+    write("unlabelled.csv", [[cell for j, cell in enumerate(row) if j != 1] for row in lines("nodes.csv")])
+    code, _, errors = asgat("predict", "run", "--edges", "edges.csv", "--nodes", "unlabelled.csv", "-o", "p.csv")
+    assert code == 0, errors
+    rows = read("p.csv")
+    assert len(rows) == 90
+    assert {row["labelled"] for row in rows} == {"false"}
+    with open("p.tsv", encoding="utf-8") as file:
+        assert [line.split("\t")[1] for line in file][1:] == [row["prediction"] for row in rows]
+
+
+def test_columns_that_differ_are_named(asgat):
+    write_graph()
+    asgat(*FIT, *QUICK)
+    rows = read("nodes.csv")
+    write("renamed.csv", [["id", "kind", "length"], *[[row["id"], row["kind"], row["size"]] for row in rows]])
+    code, _, errors = asgat("predict", "run", "--edges", "edges.csv", "--nodes", "renamed.csv", "-o", "p.csv")
+    assert code == 2
+    assert "lack 'size', 'town', 'member', 'weight_kg', 'same' and have 'length' as well" in errors
+
+
+def test_a_run_with_other_settings_is_replaced_only_with_fresh(asgat):
+    write_graph()
+    assert asgat(*FIT, *QUICK)[0] == 0
+    assert asgat(*FIT, *QUICK)[0] == 0
+    code, _, errors = asgat(*FIT, *QUICK, "--set", "k=3")
+    assert code == 2
+    assert "other settings (k)" in errors
+    assert asgat(*FIT, *QUICK, "--set", "k=3", "--fresh")[0] == 0
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+def test_tensorboard(asgat, place):
+    pytest.importorskip("tensorboard")
+    write_graph()
+    assert asgat(*FIT, *QUICK, "--tensorboard", "logs")[0] == 0
+    assert list((place / "logs" / "run-0").iterdir())
+
+
+def test_a_given_split_is_followed(asgat):
+    write_graph(hidden=0.0)
+    rows = lines("nodes.csv")
+    parts = ["train", "val", "test"]
+    write("nodes.csv", [[*rows[0], "part"], *[[*row, parts[i % 3]] for i, row in enumerate(rows[1:])]])
+    assert asgat(*FIT, *QUICK, "--split", "part", "--json", "r.json")[0] == 0
+    health = json.loads(Path("r.json").read_bytes())["health"]
+    assert health["parts"] == {"train": 20, "val": 20, "test": 20}
+    assert health["columns"] == 5, "the split is not a feature"
+
+
+@pytest.mark.parametrize("ending", [".tsv", ".parquet", ".npz", ".graphml"])
+def test_other_formats(asgat, ending):
+    networkx = pytest.importorskip("networkx")
+    data = contextual_sbm(num_nodes=40, signal=1.0, num_features=2, seed=0)
+    row, col = data.graph.edge_index()
+    edges, nodes = {"source": row, "target": col}, {"id": np.arange(40), "kind": data.y, "f": data.x[:, 0]}
+    options = ["--nodes", f"nodes{ending}"]
+    if ending == ".tsv":
+        write("edges.tsv", [list(edges), *zip(*edges.values(), strict=True)])
+        write("nodes.tsv", [list(nodes), *zip(*nodes.values(), strict=True)])
+    elif ending == ".parquet":
+        pyarrow = pytest.importorskip("pyarrow")
+        parquet = pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(pyarrow.table(edges), "edges.parquet")
+        parquet.write_table(pyarrow.table(nodes), "nodes.parquet")
+    elif ending == ".npz":
+        np.savez("edges.npz", edge_index=np.stack([row, col]), kind=data.y, f=data.x)
+        options = []
+    else:
+        graph = networkx.Graph(list(zip(row.tolist(), col.tolist(), strict=True)))
+        graph.add_nodes_from((i, {"kind": f"class {data.y[i]}", "f": float(data.x[i, 0])}) for i in range(40))
+        networkx.write_graphml_xml(graph, "edges.graphml")
+        options = []
+    code, _, errors = asgat("fit", "--edges", f"edges{ending}", *options, "--label", "kind", "--out", "run", *QUICK)
+    assert code == 0, errors
+    pytest.importorskip("pyarrow")
+    code, output, errors = asgat("predict", "run", "--edges", f"edges{ending}", *options, "-o", "p.parquet")
+    assert code == 0, errors
+    assert "predictions: p.parquet" in output
+
+
+# -- what is handled, and reported ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda rows: rows[3].__setitem__(1, "rare"), "A single node is of class 'rare'"),
+        (
+            lambda rows: [row.append("1") for row in rows[1:]] and rows[0].append("one"),
+            "columns (same, one): left out, as the value is the same",
+        ),
+        (lambda rows: rows.append(["alone", "", "1", "Ulm", "yes", "1", "7"]), "without an edge"),
+        (lambda rows: [row.__setitem__(2, "") for row in rows[1:]], "Column size: left out, as there is no value"),
+        (
+            lambda rows: [row.__setitem__(3, f"t{i}") for i, row in enumerate(rows[1:])],
+            "Column town: left out, as most texts occur once",
+        ),
+        (lambda rows: [row.__delitem__(slice(2, None)) for row in rows], "the degree of a node is its feature"),
+        (lambda rows: rows[5].__setitem__(2, "inf"), "size (1), town (9)"),
+        (lambda rows: rows[5].__setitem__(2, "1e300"), "run directory"),
+    ],
+)
+def test_handled_and_reported(asgat, change, words):
+    write_graph()
+    rows = lines("nodes.csv")
+    change(rows)
+    write("nodes.csv", rows)
+    code, output, errors = asgat(*FIT, *QUICK)
+    assert code == 0, errors
+    assert words in output
+
+
+def test_control_characters_in_names_do_not_reach_the_terminal(asgat, place):
+    """A class, a column, an id and a file with an escape sequence, through every command that prints them."""
+    red = "\x1b[31m"
+    write_graph(hidden=0.0)
+    rows = lines("nodes.csv")
+    rows[0][2], rows[1][0] = f"{red}size", f"{red}0"
+    rows[0][3] = f"{red}town"
+    for row in rows[1:]:
+        row[1] += red
+        row[2] = "" if row is rows[4] else row[2]
+    write(f"{red}nodes.csv", rows)
+    edges = [[cell if cell != "n0" else f"{red}0" for cell in row] for row in lines("edges.csv")]
+    write("edges.csv", edges)
+    given = ["--edges", "edges.csv", "--nodes", f"{red}nodes.csv"]
+    commands = {
+        "fit": ["fit", *given, "--label", "kind", "--out", "run", *QUICK],
+        "predict": ["predict", "run", *given, "-o", f"{red}p.csv"],
+        "explain": ["explain", "run", "--node", f"{red}0"],
+        "report": ["report", "run"],
+    }
+    for name, command in commands.items():
+        code, output, errors = asgat(*command)
+        assert code == 0, errors
+        assert "\x1b" not in output + errors, name
+        assert name == "report" or r"\x1b[31m" in output, name
+    assert f"buyer{red}" in Path(f"{red}p.csv").read_text(encoding="utf-8"), "files keep the names"
+    code, _, errors = asgat(*commands["fit"], "--ignore", f"{red}absent")
+    assert code == 2
+    assert "\x1b" not in errors
+    assert r"\x1b[31mabsent" in errors
+
+
+# -- what is refused --------------------------------------------------------------------------------------------------
+
+EDGES = "source,target\na,b\nb,c\nc,d\n"
+NODES = "id,kind,f\na,x,1\nb,y,2\nc,x,3\nd,y,4\n"
+
+BAD: dict[str, tuple[dict[str, str | bytes], list[str], str]] = {
+    "label column missing": ({}, ["--label", "class"], "no column 'class'"),
+    "id column missing": ({}, ["--id", "key"], "no column 'key'"),
+    "source column missing": ({}, ["--source", "from", "--target", "to"], "no column 'from'"),
+    "weight column missing": ({}, ["--weight", "w"], "no column 'w'"),
+    "split column missing": ({}, ["--split", "part"], "no column 'part'"),
+    "ids the nodes lack": ({"edges.csv": EDGES + "a,z\n"}, [], "names the node 'z'"),
+    "one class": ({"nodes.csv": "id,kind\na,x\nb,x\nc,\nd,x\n"}, [], "of one class, 'x'"),
+    "no label": ({"nodes.csv": "id,kind\na,\nb,\nc,\nd,\n"}, [], "No node has a label"),
+    "weight no number": ({"edges.csv": "source,target,w\na,b,heavy\n"}, ["--weight", "w"], "'heavy'"),
+    "weight negative": ({"edges.csv": "source,target,w\na,b,-2\n"}, ["--weight", "w"], "is -2"),
+    "edges empty": ({"edges.csv": ""}, [], "edges.csv cannot be used: it is empty"),
+    "nodes empty": ({"nodes.csv": ""}, [], "nodes.csv cannot be used: it is empty"),
+    "heading only": ({"nodes.csv": "id,kind\n"}, [], "no row"),
+    "latin1": ({"nodes.csv": "id,kind\nä,x\n".encode("latin1")}, [], "not UTF-8"),
+    "utf-16": ({"nodes.csv": NODES.encode("utf-16")}, [], "UTF-16"),
+    "duplicate ids": ({"nodes.csv": NODES + "a,x,5\n"}, [], "two nodes with the id 'a'"),
+    "an id missing": ({"nodes.csv": NODES + ",x,5\n"}, [], "no id in row 5"),
+    "a Parquet called CSV": ({"nodes.csv": b"PAR1xxxxPAR1"}, [], "is a Parquet file"),
+    "a zip called CSV": ({"nodes.csv": b"PK\x03\x04xx"}, [], "zip archive"),
+    "a binary called CSV": ({"nodes.csv": b"\0\1\2\3"}, [], "null bytes"),
+    "a text called Parquet": ({"nodes.parquet": NODES}, ["--nodes", "nodes.parquet"], "is not such a file"),
+    "a text called npz": ({"nodes.npz": NODES}, ["--nodes", "nodes.npz"], "is not such a file"),
+    "a text called GraphML": ({"g.graphml": NODES}, ["--edges", "g.graphml"], "not valid XML"),
+    "a document type": ({"g.graphml": "<!DOCTYPE a []><graphml/>"}, ["--edges", "g.graphml"], "document type"),
+    "an unknown ending": ({"nodes.json": NODES}, ["--nodes", "nodes.json"], "files that can be read end in"),
+    "a file that is not there": ({}, ["--nodes", "absent.csv"], "absent.csv cannot be read"),
+    "a folder": ({}, ["--nodes", "."], "is a folder|ends in"),
+    "ragged lines": ({"nodes.csv": NODES + "e,x\n"}, [], "line 6 has 2 fields"),
+    "two columns of one name": ({"nodes.csv": "id,kind,kind\na,x,y\n"}, [], "two columns are called 'kind'"),
+    "no heading": ({"edges.csv": "a,b\nb,c\n"}, [], "seems to have no heading"),
+    "unclear ends": ({"edges.csv": "p,q,r\na,b,c\n"}, [], "--source and --target"),
+    "an end missing": ({"edges.csv": "source,target\na,\n"}, [], "names no node in row 1"),
+    "an unknown part": ({"nodes.csv": "id,kind,s\na,x,trian\nb,y,val\nc,x,\nd,y,\n"}, ["--split", "s"], "'trian'"),
+    "nothing to train on": ({"nodes.csv": "id,kind,s\na,x,val\nb,y,val\nc,,\nd,,\n"}, ["--split", "s"], "into train"),
+    "too few labels": ({"nodes.csv": "id,kind\na,x\nb,y\nc,\nd,\n"}, [], "label more nodes"),
+    "every label another": (
+        {"nodes.csv": "id,kind\n" + "".join(f"{i},{i}.5\n" for i in "abcd" + "efghijklmnopqrstuvwxyz")},
+        [],
+        "different values",
+    ),
+    "an unclosed quote": ({"nodes.csv": NODES + 'e,"x,1\n'}, [], "not a valid line"),
+    "an unknown setting": ({}, ["--set", "kk=3"], "Unknown setting 'kk'"),
+    "an unknown model": ({}, ["--model", "gnc"], "Unknown model 'gnc'"),
+    "an unwritable place": ({"file": "x"}, ["--out", "file/run"], "cannot be"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_sentence_and_code_two(asgat, place, case):
+    files, options, words = BAD[case]
+    contents: dict[str, str | bytes] = {"edges.csv": EDGES, "nodes.csv": NODES, **files}
+    for name, content in contents.items():
+        (place / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    given = dict(zip(FIT[1::2], FIT[2::2], strict=True))
+    more = [pair for pair in zip(options[::2], options[1::2], strict=True) if pair[0] in given]
+    given.update(dict(more))
+    rest = [word for pair in zip(options[::2], options[1::2], strict=True) if pair not in more for word in pair]
+    if case in ("a text called GraphML", "a document type"):
+        del given["--nodes"]
+    code, output, errors = asgat("fit", *[word for pair in given.items() for word in pair], *rest)
+    assert code == 2, (output, errors)
+    assert errors.startswith("error: ")
+    assert errors.count("\n") == 1, errors
+    assert any(word in errors for word in words.split("|")), errors
+    assert not (place / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["predict", "absent"], "not a run directory"),
+        (["predict", "run", "-o", "p.xlsx"], "must end in .csv"),
+        (["predict", "run", "--nodes", "nodes.csv"], "need their edges"),
+        (["predict", "run", "--edges", "edges.csv"], "holds edges only"),
+    ],
+)
+def test_predictions_that_cannot_be_made(asgat, arguments, words):
+    write_graph()
+    if arguments[1] == "run" and "p.xlsx" not in arguments:
+        assert asgat(*FIT, *QUICK)[0] == 0
+    code, _, errors = asgat(*arguments)
+    assert code == 2
+    assert words in errors
+
+
+@pytest.mark.parametrize("name", ["graph.npz", "encoder.json", "health.json", "model.safetensors", "result.json"])
+@pytest.mark.parametrize("content", [b"", b"nonsense", b"{}"])
+def test_a_damaged_run_is_reported(asgat, place, name, content):
+    write_graph(20, hidden=0.0)
+    assert asgat(*FIT, *QUICK, "--set", "epochs=1")[0] == 0
+    (place / "run" / name).write_bytes(content)
+    code, _, errors = asgat("predict", "run", "-o", "p.csv")
+    if (name, content) != ("result.json", b"{}"):  # an object, and nothing of it is needed
+        assert code == 2
+        assert errors.count("\n") == 1, errors

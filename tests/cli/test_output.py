@@ -1,0 +1,82 @@
+import os
+import signal
+from io import StringIO
+
+import pytest
+from rich.table import Table
+
+from asgat.cli import output
+from asgat.cli.output import SafeConsole, check_writable, printable, say
+from asgat.errors import AsgatError
+
+NAMES = {
+    "\x1b[31mred\x1b[0m": r"\x1b[31mred\x1b[0m",
+    "\x1b]0;title\x07": r"\x1b]0;title\x07",
+    "\x9b2Jx": r"\x9b2Jx",
+    "a\rb\x08\x7f\0": r"a\rb\x08\x7f\x00",
+    "\u202egnp.exe": r"\u202egnp.exe",
+    "lone \udc9b": r"lone \udc9b",
+    "Köln, 東京, می\u200cخواهم, 👩\u200d🔬": "Köln, 東京, می\u200cخواهم, 👩\u200d🔬",
+    r"[/red] :smile: \x1b": r"[/red] :smile: \x1b",
+}
+
+
+@pytest.mark.parametrize("name", NAMES, ids=ascii)
+def test_control_characters_are_printed_as_escapes(name):
+    assert printable(name) == NAMES[name]
+    assert printable(f"a\n\t{name}") == f"a\n\t{NAMES[name]}"
+
+
+@pytest.mark.parametrize("name", NAMES, ids=ascii)
+def test_nothing_a_console_prints_controls_the_terminal(name):
+    from rich.markup import escape
+
+    console = SafeConsole(width=200, file=StringIO(), highlight=False, emoji=False, force_terminal=True, no_color=True)
+    table = Table(escape(name), title=escape(name))
+    table.add_row(escape(name))
+    console.print(table)
+    console.print(name, markup=False)
+    written = console.file.getvalue()  # type: ignore[attr-defined]
+    assert written.count(NAMES[name]) == 4
+    assert "\x1b[31m" not in written
+    assert not {"\x9b", "\r", "\x07", "\x08", "\x7f", "\0", "\u202e"} & set(written)
+
+
+def test_a_path_stays_on_one_line(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "30")
+    say("run directory: runs/" + "[x]" * 20)
+    assert capsys.readouterr().out == "run directory: runs/" + "[x]" * 20 + "\n"
+    say("some words that are folded at the end of a line", wrap=True)
+    assert capsys.readouterr().out.split("\n") == ["some words that are folded at ", "the end of a line", ""]
+
+
+def test_check_writable(tmp_path):
+    (tmp_path / "file").write_text("")
+    assert check_writable(None) is None
+    for good in (tmp_path / "file", tmp_path / "new" / "folder" / "result.json"):
+        assert check_writable(good) == good
+    for bad in (tmp_path, tmp_path / "file" / "below"):
+        with pytest.raises(AsgatError, match="cannot be written"):
+            check_writable(bad)
+
+
+def test_numbers_that_cannot_be_written(asgat, place):
+    (place / "file").write_text("kept")
+    code, _, errors = asgat("datasets", "--json", "file/numbers.json")
+    assert code == 2
+    assert "file/numbers.json cannot be written" in errors
+    code, _, errors = asgat("train", "karate", "--splits", "0", "--model", "mlp", "--set", "epochs=3", "--json", place)
+    assert code == 2
+    assert f"{place} cannot be written" in errors
+    assert sorted(path.name for path in place.iterdir()) == ["file"], "refused before training"
+
+
+def test_an_interruption_is_reported_whatever_is_pressed_meanwhile(monkeypatch, capsys):
+    def pressed(words):
+        os.kill(os.getpid(), signal.SIGINT)
+        print(words)
+
+    monkeypatch.setattr(output.errors, "print", pressed)
+    assert output.interrupted("All is saved").exit_code == 130
+    assert capsys.readouterr().out == "Interrupted. All is saved; run the same command again to resume.\n"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -1,0 +1,79 @@
+"""Rows of attention, compared with the model's own."""
+
+import numpy as np
+import pytest
+import torch
+from tests import dense
+from tests.strategies import ZOO
+
+from asgat.explain import BAND_NAMES, attention_rows
+from asgat.filters import HeatFilter
+from asgat.nn import ASGAT
+from asgat.spectral import ChebyshevOperator, ExactOperator
+
+GENERIC = ZOO["generic too"]
+
+
+def model_on(graph, heads=3, k=4, seed=0, **settings):
+    torch.manual_seed(seed)
+    return ASGAT(5, 4, 2, heads=heads, out_heads=2, k=k, **settings).eval()
+
+
+@pytest.mark.parametrize("k", [3, None])
+@pytest.mark.parametrize("name", ["generic too", "no edges", "star", "one node"])
+def test_rows_are_the_models_attention(name, k):
+    graph = ZOO[name]
+    model = model_on(graph, k=k)
+    operator = ChebyshevOperator(graph, order=6)
+    with torch.no_grad():
+        _, attentions = model(torch.randn(graph.num_nodes, 5), operator, return_attention_weights=False)
+    nodes = np.arange(graph.num_nodes)[::-1].copy()
+    layers = attention_rows(model, operator, graph, nodes)
+    assert len(layers) == len(attentions)
+    distance = dense.hops(graph)
+    for rows, attention in zip(layers, attentions, strict=True):
+        weights = np.zeros((attention.heads, graph.num_nodes, graph.num_nodes))
+        for head, row, place in np.ndindex(rows.index.shape):
+            weights[head, nodes[row], rows.index[head, row, place]] += rows.weight[head, row, place]
+            if np.isfinite(rows.score[head, row, place]):
+                assert rows.hops[head, row, place] == distance[nodes[row], rows.index[head, row, place]]
+        np.testing.assert_allclose(weights, attention.to_dense().numpy(), atol=1e-6)
+        assert (np.diff(rows.weight, axis=-1) <= 1e-9).all()  # the best come first
+
+
+def test_a_limit_keeps_the_best():
+    model, operator = model_on(GENERIC, k=4), ChebyshevOperator(GENERIC)
+    nodes = np.array([3, 5])
+    for whole, cut in zip(
+        attention_rows(model, operator, GENERIC, nodes), attention_rows(model, operator, GENERIC, nodes, 2), strict=True
+    ):
+        assert np.array_equal(whole.index[..., :2], cut.index)
+        assert np.array_equal(whole.weight[..., :2], cut.weight)
+
+
+def test_a_low_pass_head_attends_through_low_frequencies_and_a_high_pass_head_through_high_ones():
+    class Slope(HeatFilter):
+        sign = 1.0
+
+        def forward(self, frequency):
+            return torch.exp(-4.0 * (frequency if self.sign > 0 else 2.0 - frequency)).unsqueeze(-1)
+
+    class Fast(Slope):
+        sign = -1.0
+
+    path = ZOO["path"]
+    operator = ExactOperator(path)
+    for kind, band in ((Slope, "low"), (Fast, "high")):
+        model = ASGAT(2, 2, 2, num_layers=1, heads=1, k=3, filter=kind)
+        (rows,) = attention_rows(model, operator, path, np.array([2]))
+        assert BAND_NAMES[rows.band[0, 0, 0]] == band
+
+
+def test_a_head_that_is_flat_at_zero_names_no_band():
+    class Silent(HeatFilter):
+        def forward(self, frequency):
+            return torch.zeros(len(frequency), 1)
+
+    model = ASGAT(2, 2, 2, num_layers=1, heads=1, k=3, filter=Silent)
+    (rows,) = attention_rows(model, ExactOperator(GENERIC), GENERIC, np.array([0]))
+    assert (rows.band == -1).all()

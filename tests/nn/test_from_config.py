@@ -1,0 +1,130 @@
+"""Settings that reach the filter, the operator and the model."""
+
+from typing import Any
+
+import pytest
+import torch
+from tests import dense
+from tests.strategies import ZOO
+
+from asgat.config import LARGEST, ASGATConfig
+from asgat.data import contextual_sbm
+from asgat.errors import AsgatError
+from asgat.filters import HeatFilter, MLPFilter, PolynomialFilter
+from asgat.nn.ensemble import Ensemble
+from asgat.nn.from_config import build_asgat, make_filter, make_operator
+from asgat.nn.memory_plan import choose_form, plan
+from asgat.nn.registry import make_config, model_spec
+from asgat.spectral import ArmaOperator, ChebyshevOperator, ExactOperator
+from asgat.tables import ArmaTableOperator, TableOperator
+
+GRAPH = ZOO["generic"]
+MEDIUM = contextual_sbm(num_nodes=600, mean_degree=4.0, num_features=2).graph
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "attributes"),
+    [
+        ({}, MLPFilter, {"heads": 3, "output_activation": "none"}),
+        ({"filter_activation": "relu"}, MLPFilter, {"output_activation": "relu"}),
+        ({"exact_sums": True}, MLPFilter, {"exact_bias": True}),
+        ({"filter": "heat", "heat_scale": 2.5}, HeatFilter, {"scale": 2.5}),
+        ({"filter": "polynomial"}, PolynomialFilter, {"heads": 3, "degree": 3}),
+    ],
+)
+def test_make_filter(values, kind, attributes):
+    filter = make_filter(ASGATConfig(**values))(3)
+    assert type(filter) is kind
+    assert {key: getattr(filter, key) for key in attributes} == attributes
+
+
+def test_make_filter_sizes():
+    mlp: Any = make_filter(ASGATConfig(filter_hidden=(5, 6)))(2)
+    assert [(layer.in_features, layer.out_features) for layer in mlp.layers] == [(1, 5), (5, 6), (6, 2)]
+
+
+@pytest.mark.parametrize(
+    ("graph", "changes", "form", "kind"),
+    [
+        (GRAPH, {}, "dense", ChebyshevOperator),
+        (GRAPH, {"operator": "exact"}, "exact", ExactOperator),
+        (GRAPH, {"form": "table"}, "exact table", TableOperator),
+        (MEDIUM, {}, "exact table", TableOperator),
+        (MEDIUM, {"k": None}, "dense", ChebyshevOperator),
+        (MEDIUM, {"k": 600}, "dense", ChebyshevOperator),
+        (MEDIUM, {"k": LARGEST}, "dense", ChebyshevOperator),
+        (MEDIUM, {"form": "dense"}, "dense", ChebyshevOperator),
+        (MEDIUM, {"builder": "truncated"}, "truncated table", TableOperator),
+        (MEDIUM, {"candidates": LARGEST, "cap": LARGEST, "order": 2}, "exact table", TableOperator),
+        (GRAPH, {"operator": "arma"}, "dense", ArmaOperator),
+        (MEDIUM, {"operator": "arma"}, "exact table", ArmaTableOperator),
+        (MEDIUM, {"operator": "arma", "form": "dense"}, "dense", ArmaOperator),
+        (MEDIUM, {"operator": "arma", "builder": "truncated"}, "truncated table", ArmaTableOperator),
+    ],
+)
+def test_the_form_that_is_planned_is_built(graph, changes, form, kind):
+    config = ASGATConfig(**changes)
+    assert choose_form(graph, config) == plan(graph, config).form == form
+    operator: Any = make_operator(graph, config)
+    assert type(operator) is kind
+    if "table" in form:
+        assert operator.table.exact == (form == "exact table")
+
+
+def test_settings_reach_the_operator():
+    operator: Any = make_operator(GRAPH, ASGATConfig(order=3))
+    filter = dense.filters()["mlp"]
+    expected = dense.interpolant_scores(GRAPH, filter, 3)
+    torch.testing.assert_close(operator.to(dtype=torch.float64).dense(filter), expected, atol=1e-9, rtol=0)
+    assert not operator.exact_sums
+    table: Any = make_operator(
+        GRAPH, ASGATConfig(form="table", exact_sums=True, cap=3, candidates=4, storage="float16")
+    )
+    assert (table.exact_sums, table.cap, table.table.value.dtype) == (True, 3, torch.float16)
+    with pytest.raises(AsgatError, match="exact_sums needs a table"):
+        make_operator(GRAPH, ASGATConfig(form="dense", exact_sums=True))
+
+
+@pytest.mark.parametrize("graph", [GRAPH, MEDIUM], ids=["small", "medium"])
+def test_a_k_above_the_number_of_nodes_means_all_that_are_reachable(graph):
+    torch.manual_seed(0)
+    everything: Any = build_asgat(ASGATConfig(k=None, hidden=4, order=3), 3, 2)
+    huge: Any = build_asgat(ASGATConfig(k=1_000_000, hidden=4, order=3), 3, 2)
+    huge.load_state_dict(everything.state_dict())
+    x = torch.randn(graph.num_nodes, 3)
+    outputs = [
+        net.eval()(x, make_operator(graph, ASGATConfig(k=net.layers[0].k, order=3))) for net in (everything, huge)
+    ]
+    torch.testing.assert_close(outputs[1], outputs[0], rtol=0, atol=1e-5)
+
+
+def test_members_make_an_ensemble_of_different_networks():
+    net: Any = build_asgat(ASGATConfig(members=3, hidden=4), 3, 2)
+    members: list[Any] = list(net.members)
+    first, second, third = (member.layers[0].weight for member in members)
+    assert type(net) is Ensemble
+    assert not torch.equal(first, second)
+    assert not torch.equal(second, third)
+
+
+def test_options_reach_the_model():
+    every = make_config("asgat-plus", mix=True, jump=True, adjacency=True, propagate=True, alpha=0.4, gain=0.5)
+    net: Any = model_spec("asgat-plus").make(every, 4, 2, 9)
+    assert all(conv.mix is not None for conv in net.layers)
+    assert [conv.gain for conv in net.layers] == [0.5, 0.5]
+    assert net.jump_weight.shape == (13, 2)
+    assert (net.propagation.alpha, net.propagation.steps) == (0.4, 10)
+    assert net.layers[0].weight.shape[0] == 13
+    plain: Any = model_spec("asgat-plus").make(make_config("asgat-plus"), 4, 2, 9)
+    assert [conv.mix for conv in plain.layers] == [None, None]
+    assert (plain.jump_weight, plain.num_nodes, plain.propagation) == (None, None, None)
+
+
+def test_asgat_settings_reach_the_model():
+    config = make_config("asgat-plus", heads=3, out_heads=2, k=None, elu="last", dropout=0.25)
+    net: Any = model_spec("asgat-plus").build(config, 4, 2)
+    assert net.elu == "last"
+    assert [conv.heads for conv in net.layers] == [3, 2]
+    for conv in net.layers:
+        assert (conv.k, conv.dropout, conv.include_unreachable) == (None, 0.25, False)
+        assert conv.root_weight is not None

@@ -1,0 +1,143 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.strategies import graphs
+
+from asgat.errors import AsgatError
+from asgat.filters import MLPFilter
+from asgat.graph import Graph
+from asgat.nn import ASGATConv
+from asgat.nn.attention import attend
+from asgat.spectral.graph_operator import as_graph_operator
+from asgat.tables import RowOperator, TableOperator
+
+F64 = torch.float64
+
+
+def operators(graph, **options):
+    whole = TableOperator(graph, order=4, candidates=6, dtype=F64, **options)
+    return whole, whole.rows
+
+
+@given(graphs(min_nodes=2), st.data())
+def test_rows_score_as_they_do_in_the_whole_table(graph, data):
+    whole, shard = operators(graph)
+    rows = torch.tensor(data.draw(st.lists(st.integers(0, graph.num_nodes - 1), max_size=8)), dtype=torch.int64)
+    filter = MLPFilter(2).double()
+    index, score = whole.top(filter, 3)
+    taken_index, taken_score = shard.take(rows).top(filter, 3)
+    there = score[:, rows] > -torch.inf
+    assert torch.equal(taken_score, score[:, rows])
+    assert torch.equal(taken_index[there].long(), index[:, rows][there])
+
+
+@given(graphs(min_nodes=2), st.integers(0, 2**31))
+def test_a_layer_on_renumbered_rows_gives_those_rows_of_the_whole(graph, seed):
+    """Rows in any order, their inputs in any order too, with the rows' own nodes first."""
+    generator = torch.Generator().manual_seed(seed)
+    n = graph.num_nodes
+    order = torch.randperm(n, generator=generator)
+    rows = order[: n // 2 + 1]
+    whole, shard = operators(graph)
+    number = torch.empty(n, dtype=torch.int32)
+    number[order] = torch.arange(n, dtype=torch.int32)
+    part = shard.take(rows).renumbered(number, n)
+    x = torch.randn(n, 3, generator=generator, dtype=F64)
+    conv = ASGATConv(3, 4, heads=2, k=3, root=True).double()
+    assert torch.allclose(conv(x[order], part), conv(x, whole)[rows])
+
+
+def test_what_is_gathered_is_what_numbers_count(path_graph_operators):
+    """A rank that holds the second half asks for the first."""
+    whole, shard = path_graph_operators
+    n = whole.num_nodes
+    x = torch.randn(n, 3, dtype=F64)
+    conv = ASGATConv(3, 4, heads=2, k=3).double()
+    rows = torch.arange(n // 2, n)
+    number = torch.cat([torch.arange(n - n // 2, n), torch.arange(0, n - n // 2)]).int()
+    others = x[: n // 2] @ conv.weight
+    part = shard.take(rows).renumbered(number, len(rows), lambda own: torch.cat([own, others]))
+    assert torch.allclose(conv(x[rows], part), conv(x, whole)[rows])
+    with pytest.raises(AsgatError, match="x has 3 rows"):
+        conv(x[:3], part)
+
+
+def test_a_selection_made_before_is_kept_under_its_new_numbers(path_graph_operators):
+    whole, shard = path_graph_operators
+    filter = MLPFilter(2).double()
+    n = whole.num_nodes
+    before, _ = shard.top(filter, 3)
+    reverse = torch.arange(n - 1, -1, -1, dtype=torch.int32)
+    renumbered = shard.renumbered(reverse, n)
+    after, score = renumbered.top(filter, 3)
+    assert torch.equal(after, reverse[before])
+    assert score.requires_grad
+    assert torch.equal(score, whole.top(filter, 3)[1])
+
+
+def shard_of(operator, num_inputs):
+    return operator.renumbered(torch.arange(operator.num_nodes, dtype=torch.int32), num_inputs)
+
+
+def test_from_a_table_alone_it_is_the_same_operator(path_graph_operators):
+    whole, _ = path_graph_operators
+    alone = RowOperator(whole.table, whole.candidates, dtype=F64)
+    filter = MLPFilter(2).double()
+    assert torch.equal(alone.coefficients(filter), whole.coefficients(filter))
+    assert torch.equal(alone.top(filter, 3)[1], whole.top(filter, 3)[1])
+    moved = alone.to(dtype=torch.float32)
+    assert moved.coefficients(filter.float()).dtype == torch.float32
+    assert alone.to(dtype=F64) is alone
+    assert alone.to() is alone
+    assert alone.lambda_max == 2.0
+    assert alone.num_inputs == moved.num_inputs == 10
+    assert shard_of(alone, 3).to(dtype=torch.float32).num_inputs == 3
+
+
+def test_rows_of_an_exact_table_are_certified_as_in_the_whole(path_graph_operators):
+    whole, shard = path_graph_operators
+    filter = MLPFilter(2).double()
+    rows = torch.tensor([5, 1, 8])
+    certificate = attend(shard.take(rows), filter, 3, certified=True).certificate
+    truth = attend(whole, filter, 3, certified=True).certificate
+    assert certificate is not None
+    assert truth is not None
+    assert torch.allclose(certificate.bound, truth.bound[:, rows])
+    assert torch.equal(certificate.exact, truth.exact[:, rows])
+
+
+def test_rows_cannot_filter_signals(path_graph_operators):
+    whole, rows = path_graph_operators
+    assert as_graph_operator(whole) is whole
+    with pytest.raises(AsgatError, match="RowOperator holds only some rows of a graph and cannot filter a signal"):
+        as_graph_operator(rows)
+
+
+def path_graph():
+    return Graph.from_edges([[0, 1, 2, 3, 4, 5, 6, 7, 8], [1, 2, 3, 4, 5, 6, 7, 8, 9]])
+
+
+@pytest.fixture
+def path_graph_operators():
+    return operators(path_graph())
+
+
+def test_a_truncated_part_is_not_certified():
+    graph = Graph.from_edges([[0, 1, 2], [1, 2, 3]])
+    _, shard = operators(graph, builder="truncated")
+    with pytest.raises(AsgatError, match="truncated"):
+        attend(shard, MLPFilter(1).double(), 2, certified=True)
+
+
+def test_a_weight_is_shared_as_the_caller_says_where_sums_are_exact(path_graph_operators):
+    whole, shard = path_graph_operators
+    number, weight = torch.arange(10, dtype=torch.int32), torch.ones(2, requires_grad=True)
+    shared = shard.renumbered(number, 10, share=lambda value: 3.0 * value)
+    assert shared.shared(weight) is weight
+    shard = operators(path_graph(), exact_sums=True)[1]
+    assert shard.exact_sums
+    assert shard.take(torch.arange(3)).shared(weight).dtype == F64
+    shared = shard.renumbered(number, 10, share=lambda value: 3.0 * value)
+    assert shared.shared(weight).tolist() == [3.0, 3.0]
+    assert RowOperator(whole.table, whole.candidates, exact_sums=True).shared(weight).dtype == F64

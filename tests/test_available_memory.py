@@ -1,0 +1,53 @@
+"""Available memory: of the machine, of a control group, of a GPU."""
+
+import os
+
+import pytest
+import torch
+
+from asgat import available_memory as module
+from asgat.available_memory import available_memory
+
+GIB = 1 << 30
+
+
+def write(folder, **files):
+    for name, text in files.items():
+        (folder / name.replace("_", ".")).write_text(text)
+
+
+@pytest.fixture
+def machine(monkeypatch, tmp_path):
+    """A machine with 8 GiB available and no control group."""
+    write(tmp_path, meminfo="MemTotal:       16777216 kB\nMemFree:  1 kB\nMemAvailable:    8388608 kB\n")
+    monkeypatch.setattr(module, "_MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(module, "_CGROUP", tmp_path)
+    return tmp_path
+
+
+def test_the_machine_reports_what_is_available(machine):
+    assert available_memory() == 8 * GIB
+
+
+@pytest.mark.parametrize(
+    ("limit", "current", "file", "expected"),
+    [("max", 0, 0, 8), (6 * GIB, GIB, 0, 5), (6 * GIB, 3 * GIB, GIB, 4), (100 * GIB, 0, 0, 8), (GIB, 2 * GIB, 0, 0)],
+)
+def test_a_control_group_may_allow_less(machine, limit, current, file, expected):
+    write(machine, memory_max=f"{limit}\n", memory_current=f"{current}\n", memory_stat=f"anon 5\nfile {file}\n")
+    assert available_memory() == expected * GIB
+
+
+def test_without_that_report_the_pages_are_counted(machine, monkeypatch):
+    write(machine, meminfo="MemTotal: 5 kB\n")
+    monkeypatch.setattr(os, "sysconf", {"SC_AVPHYS_PAGES": 1000, "SC_PAGE_SIZE": 4096}.__getitem__)
+    assert available_memory() == 4096 * 1000
+    (machine / "meminfo").unlink()
+    assert available_memory() == 4096 * 1000
+    monkeypatch.setattr(os, "sysconf_names", {})
+    assert available_memory() is None
+
+
+def test_a_gpu_has_its_own_memory(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (7 * GIB, 9 * GIB))
+    assert available_memory("cuda:0") == 7 * GIB

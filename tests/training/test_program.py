@@ -1,0 +1,356 @@
+"""Epochs of one run and of several stacked ones: the same numbers, eager, recorded and from a snapshot."""
+
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from sklearn.metrics import roc_auc_score
+from tests.training.small import jobs, make_task, settings
+from tests.training.tiny import Constant, Linear, quick, tiny_dataset
+
+from asgat.data.dataset import Split
+from asgat.errors import AsgatError
+from asgat.training.loop import train
+from asgat.training.program import CapturedEpochs, EagerEpochs, Program, Task, epochs_of
+from asgat.training.run_state import Job, Run
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+DTYPES = [torch.float32, torch.float64]
+
+
+def stacked_program(chosen, dtype=torch.float64, metric="micro_f1", snapshots=None):
+    task = make_task("asgat-plus", chosen[0].config, dtype, metric)
+    return Program(task, [Run(job, 0.5) for job in chosen], snapshots or [None] * len(chosen))
+
+
+def single_program(model, metric="micro_f1", **changes):
+    """Of a model that cannot be stacked, on the tiny data set."""
+    dataset = tiny_dataset(metric=metric)
+    task = Task(lambda config: model, (torch.from_numpy(dataset.x),), torch.from_numpy(dataset.y), metric)
+    return Program(task, [Run(Job(dataset.splits[0], 0, quick(**changes)), 0.5)], [None]), dataset
+
+
+def figures(program, epochs=3):
+    """[epochs][runs] figures of the next epochs."""
+    eager = EagerEpochs(program)
+    return [eager.run(1)[0] for _ in range(epochs)]
+
+
+def assert_equal(one, other):
+    assert one.keys() == other.keys()
+    for name, value in other.items():
+        assert torch.equal(one[name], value), name
+
+
+# -- one run ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+def test_an_epoch_is_a_step_of_adam_and_then_an_evaluation(weight_decay):
+    torch.manual_seed(0)
+    model, reference = Linear(dropout=0.0), Linear(dropout=0.0)
+    reference.load_state_dict(model.state_dict())
+    program, dataset = single_program(model, lr=0.1, weight_decay=weight_decay)
+    x, y, split = torch.from_numpy(dataset.x), torch.from_numpy(dataset.y), dataset.splits[0]
+    adam = torch.optim.Adam(reference.parameters(), lr=0.1, weight_decay=weight_decay)
+    for _ in range(4):
+        found = program.epoch()[0].tolist()
+        adam.zero_grad()
+        loss = F.cross_entropy(reference(x)[split.train], y[split.train])
+        loss.backward()
+        adam.step()
+        with torch.no_grad():
+            logits = reference(x)[split.val]
+        val_loss = F.cross_entropy(logits, y[split.val]).item()
+        right = float(np.mean(logits.argmax(-1).numpy() == dataset.y[split.val]))
+        assert found == pytest.approx([loss.item(), val_loss, right], rel=1e-6)
+    for name, value in reference.state_dict().items():
+        torch.testing.assert_close(model.state_dict()[name], value)
+
+
+def test_dropout_is_on_in_training_and_off_in_evaluation():
+    seen = []
+
+    class Watched(Linear):
+        def forward(self, x):
+            seen.append((self.training, torch.is_grad_enabled()))
+            return super().forward(x)
+
+    single_program(Watched())[0].epoch()
+    assert seen == [(True, True), (False, False)]
+
+
+def test_an_epoch_is_scored_by_the_metric():
+    torch.manual_seed(1)
+    model = Linear(dropout=0.0)
+    program, dataset = single_program(model, metric="roc_auc")
+    shown = program.epoch()[0, 2].item()
+    nodes = dataset.splits[0].val
+    with torch.no_grad():
+        probability = model.eval()(torch.from_numpy(dataset.x)).double().softmax(-1)[:, 1].numpy()
+    assert shown == pytest.approx(roc_auc_score(dataset.y[nodes], probability[nodes]))
+
+
+def test_weights_that_are_kept_do_not_change_afterwards():
+    torch.manual_seed(2)
+    model = Linear(dropout=0.0)
+    program, dataset = single_program(model, lr=0.5)
+    epochs = EagerEpochs(program)
+    ((first,),) = epochs.run(10)
+    epochs.keep({0: 0})
+    ((second,),) = epochs.run(1)
+    assert first != second
+    assert not torch.equal(program.kept[0]["linear.weight"], model.linear.weight)
+    (scores,) = program.scores([0])
+    assert scores["val_loss"] == pytest.approx(first[1], rel=1e-6)
+    assert scores["val_score"] == first[2]
+    assert dataset.metric == "micro_f1"
+
+
+# -- several runs -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("metric", ["micro_f1", "roc_auc"])
+@pytest.mark.parametrize("balance", [None, 0.5, 1.0])
+def test_stacked_epochs_are_those_of_single_runs_to_the_last_bit(metric, balance, dtype):
+    balanced = {"balanced": balance is not None, "balance": balance or 1.0}
+    chosen = jobs("asgat-plus", [{}, {"dropout": 0.0}, {"weight_decay": 0.1}], **balanced)
+    program = stacked_program(chosen, dtype, metric)
+    assert program.stacked
+    found = figures(program)
+    for row, job in enumerate(chosen):
+        alone = stacked_program([job], dtype, metric)
+        assert [epoch[row] for epoch in found] == [epoch[0] for epoch in figures(alone)]
+        assert_equal(program.weights[row], alone.weights[0])
+
+
+def test_stacked_epochs_are_those_of_the_plain_model(monkeypatch):
+    """The stacked forward against the model's own, up to rounding; dropout draws the same numbers."""
+    chosen = jobs("asgat-plus", [{}, {"dropout": 0.3}, {"lr": 0.05}])
+    found = figures(stacked_program(chosen))
+    monkeypatch.setattr(Task, "stacks", lambda *_: False)
+    for row, job in enumerate(chosen):
+        plain = stacked_program([job])
+        assert not plain.stacked
+        for one, other in zip(found, figures(plain), strict=True):
+            assert one[row] == pytest.approx(other[0], abs=1e-12)
+
+
+def test_splits_of_different_sizes():
+    first, second = jobs("asgat-plus", [{}, {}])
+    shorter = Split(first.split.train[:5], second.split.val[:3], second.split.test)
+    chosen = [first, Job(shorter, second.seed, second.config)]
+    found = figures(stacked_program(chosen), 1)[0]
+    assert found == [figures(stacked_program([job]), 1)[0][0] for job in chosen]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_runs_go_on_from_their_snapshots_in_any_company(dtype):
+    chosen = jobs("asgat-plus", [{}, {"dropout": 0.3}, {"lr": 0.05}])
+    whole, part = stacked_program(chosen, dtype), stacked_program(chosen, dtype)
+    figures(whole, 2)
+    figures(part, 2)
+    part.keep([2])
+    snapshots = [part.snapshot(2), part.snapshot(1)]
+    figures(part, 1)  # the snapshots are copies
+    torch.manual_seed(99)
+    part = stacked_program([chosen[2], chosen[1]], dtype, snapshots=snapshots)
+    assert_equal(part.kept[0], {n.removeprefix("model."): v for n, v in snapshots[0].items() if n.startswith("model.")})
+    expected, found = figures(whole), figures(part)
+    assert found == [[epoch[2], epoch[1]] for epoch in expected]
+    assert_equal(part.weights[0], whole.weights[2])
+
+
+@pytest.mark.parametrize("stacked", [True, False])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"model.": None},
+        {"kept.x": torch.zeros(1)},
+        {"adam.0.step": None},
+        {"adam.0.step": torch.zeros(1)},
+        {"adam.0.exp_avg": torch.zeros(1)},
+        {"adam.0.exp_avg": torch.zeros(1, dtype=torch.int64)},
+        {"random": torch.zeros(7, dtype=torch.uint8)},
+        {"random": torch.zeros(5056, dtype=torch.uint8)},
+        {"random": torch.zeros(5056)},
+    ],
+    ids=lambda changes: "-".join(changes),
+)
+def test_a_snapshot_of_another_model_is_refused(stacked, changes, monkeypatch):
+    if not stacked:
+        monkeypatch.setattr(Task, "stacks", lambda *_: False)
+    chosen = jobs("asgat-plus", [{}])
+    snapshot = stacked_program(chosen).snapshot(0)
+    names = {min(n for n in snapshot if n.startswith("model.")) if key == "model." else key: key for key in changes}
+    spoilt = {**snapshot, **{name: changes[key] for name, key in names.items()}}
+    with pytest.raises(AsgatError, match=r"another model.*--fresh"):
+        stacked_program(chosen, snapshots=[{name: value for name, value in spoilt.items() if value is not None}])
+
+
+def test_a_run_is_scored_with_the_weights_it_keeps():
+    chosen = jobs("asgat-plus", [{}, {}, {}])
+    program = stacked_program(chosen)
+    found = figures(program, 1)[0]
+    program.keep([0, 2])
+    figures(program, 2)
+    scores = program.scores([2, 0])
+    assert [s["val_loss"] for s in scores] == [found[2][1], found[0][1]]
+    assert [s["val_score"] for s in scores] == [found[2][2], found[0][2]]
+
+
+# -- random numbers ---------------------------------------------------------------------------------
+
+
+def test_without_dropout_nothing_is_drawn():
+    program = stacked_program(jobs("asgat-plus", [{}, {}], dropout=0.0))
+    before = [stream.get_state() for stream in program.streams]
+    assert program.draw(4) is None
+    assert all(torch.equal(a, b.get_state()) for a, b in zip(before, program.streams, strict=True))
+
+
+def test_draws_are_those_of_single_calls_and_a_run_without_dropout_draws_nothing():
+    program = stacked_program(jobs("asgat-plus", [{}, {"dropout": 0.0}]))
+    generator, unused = (torch.Generator().set_state(stream.get_state()) for stream in program.streams)
+    drawn = program.draw(3)
+    assert drawn is not None
+    expected = [int(torch.randint(2**62, (), generator=generator)) for _ in range(3 * program.dropouts)]
+    assert drawn[:, :, 0].flatten().tolist() == expected
+    assert torch.equal(unused.get_state(), program.streams[1].get_state())
+
+
+# -- tasks ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "changes", "stacks", "resumable"),
+    [
+        ("asgat-cheb", {}, True, True),
+        ("asgat-plus", {"form": "table"}, True, True),
+        ("asgat-cheb", {"form": "table", "exact_sums": True}, False, True),
+        ("asgat-cheb", {"form": "table", "batch_size": 5}, False, True),
+        ("asgat-arma", {}, False, False),
+        ("gcn", {}, False, True),
+        ("mlp", {}, False, True),
+    ],
+    ids=str,
+)
+def test_what_can_be_stacked_and_resumed(model, changes, stacks, resumable):
+    config = settings(model, **changes)
+    task = make_task(model, config, torch.float32)
+    assert (task.stacks(config), task.resumable) == (stacks, resumable)
+
+
+def test_an_example_leaves_the_random_numbers_alone():
+    task = make_task("asgat-cheb", settings("asgat-cheb"))
+    before = torch.get_rng_state()
+    task.example(settings("asgat-cheb"))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+# -- recorded epochs --------------------------------------------------------------------------------
+
+
+class Replayed(CapturedEpochs):
+    """Records nothing: a replay runs the epoch again, which is what CUDA does with what it recorded."""
+
+    def __init__(self, program):
+        super().__init__(program)
+        self.graph.replay = self._epoch  # type: ignore[method-assign]
+
+
+@pytest.fixture
+def no_cuda(monkeypatch):
+    class Anything:
+        def __init__(self, *_):
+            pass
+
+        def wait_stream(self, _):
+            pass
+
+    @contextmanager
+    def entered(_):
+        yield
+
+    stand_ins = {"Stream": Anything, "current_stream": Anything, "stream": entered, "CUDAGraph": Anything}
+    stand_ins |= {"graph": entered, "get_rng_state": lambda _: None, "set_rng_state": lambda *_: None}
+    for name, stand_in in stand_ins.items():
+        monkeypatch.setattr(torch.cuda, name, stand_in)
+
+
+@pytest.mark.parametrize("stacked", [True, False])
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+def test_chunks_are_epochs_one_after_the_other(no_cuda, dropout, stacked, monkeypatch):
+    if not stacked:
+        if dropout:
+            pytest.skip("a model alone draws from the generator of the device, which is not there")
+        monkeypatch.setattr(Task, "stacks", lambda *_: False)
+    chosen = jobs("asgat-plus", [{}, {}, {}][: 3 if stacked else 1], dropout=dropout)
+    eager, captured = EagerEpochs(stacked_program(chosen)), Replayed(stacked_program(chosen))
+    for limit, count in [(40, 16), (3, 3)]:
+        expected, after = [], []
+        for _ in range(count):
+            expected += eager.run(1)
+            after.append([{n: v.clone() for n, v in row.items()} for row in eager.program.weights])
+        assert captured.run(limit) == expected
+        last = len(chosen) - 1
+        captured.keep({last: 1})
+        assert_equal(captured.program.kept[last], after[1][last])
+        captured.keep({0: count - 1})
+        assert_equal(captured.program.kept[0], after[count - 1][0])
+
+
+def test_only_programs_on_cuda_are_recorded():
+    assert isinstance(epochs_of(stacked_program(jobs("asgat-plus", [{}]))), EagerEpochs)
+
+
+def train_on(device, model=Linear, **changes):
+    dataset = tiny_dataset()
+    inputs, y = (torch.from_numpy(dataset.x).to(device),), torch.from_numpy(dataset.y).to(device)
+    return train(lambda config: model(), inputs, y, dataset.splits[0], quick(**changes), seed=3)
+
+
+@needs_gpu
+@pytest.mark.parametrize("epochs", [1, 15, 16, 17, 40])
+def test_recorded_epochs_are_the_eager_ones(epochs):
+    """Weights of the same start, no dropout: the GPU's replay must follow the CPU's steps, chunk borders included."""
+    weights = Linear(dropout=0.0).state_dict()
+
+    def build():
+        model = Linear(dropout=0.0)
+        model.load_state_dict(weights)
+        return model
+
+    cpu, gpu = (train_on(device, build, lr=0.05, epochs=epochs) for device in ("cpu", "cuda"))
+    assert [e.epoch for e in gpu.history] == [e.epoch for e in cpu.history]
+    for ours, theirs in zip(gpu.history, cpu.history, strict=True):
+        assert (ours.train_loss, ours.val_loss) == pytest.approx((theirs.train_loss, theirs.val_loss), abs=1e-4)
+    assert gpu.best_epoch == cpu.best_epoch
+    for name, value in cpu.state.items():
+        torch.testing.assert_close(gpu.state[name], value, rtol=1e-3, atol=1e-4)
+
+
+@needs_gpu
+def test_recorded_epochs_repeat_themselves_with_dropout():
+    first, second, other = (train_on("cuda", lambda: Linear(dropout=0.5), epochs=40) for _ in range(3))
+    assert first.history == second.history == other.history
+    assert_equal(first.state, second.state)
+    losses = [e.train_loss for e in first.history]
+    assert len(set(losses)) == len(losses)  # every replay draws other numbers
+
+
+@needs_gpu
+def test_the_state_of_recorded_epochs_is_the_kept_epochs():
+    result = train_on("cuda", lr=0.3, epochs=60, patience=60)
+    assert result.best_epoch < result.epochs
+    kept = result.history[result.best_epoch - 1]
+    assert (result.val_loss, result.val_score) == pytest.approx((kept.val_loss, kept.val_score), abs=1e-6)
+
+
+@needs_gpu
+def test_recorded_epochs_stop_within_a_chunk():
+    result = train_on("cuda", Constant, epochs=100, patience=7)
+    assert (result.epochs, len(result.history), result.best_epoch) == (8, 8, 8)

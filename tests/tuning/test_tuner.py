@@ -1,0 +1,272 @@
+import json
+import multiprocessing
+import os
+import random
+import signal
+import threading
+import time
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import pytest
+
+from asgat.errors import AsgatError
+from asgat.tuning.evaluation import TrialScore
+from asgat.tuning.journal import Journal
+from asgat.tuning.space import Range, SearchSpace, Space
+from asgat.tuning.storage import open_storage
+from asgat.tuning.tuner import Tuner
+
+pytest.importorskip("optuna")
+SPACE: Space = {
+    "lr": Range(1e-3, 0.1, log=True),
+    "dropout": Range(0.0, 0.8),
+    "heads": Range(1, 8),
+    "elu": ("every", "none"),
+}
+SEARCH = SearchSpace(SPACE, {"epochs": 7}, [{"lr": 0.05, "dropout": 0.5, "heads": 8, "elu": "none"}])
+FACTS = {"dataset": "tiny", "seed": 0}
+
+
+def score(config):
+    """Best at four heads and little dropout."""
+    return 0.9 - 0.05 * abs(config.heads - 4) - 0.1 * config.dropout
+
+
+def evaluate(configs, calls=None, seconds=0.0):
+    time.sleep(seconds)
+    if calls is not None:
+        calls.append(configs)
+    return [TrialScore(score(config), 0.01, 0.5, 0.6, 7.0, 0, 0, 0.1) for config in configs]
+
+
+def tuner(place, **options):
+    options = {"facts": FACTS, "search": SEARCH, **options}
+    return Tuner(open_storage(str(place)), "study", "asgat-plus", **options)
+
+
+def states(worker):
+    return [trial.state.name for trial in worker.study.trials]
+
+
+def test_known_settings_come_first_and_the_best_is_found(tmp_path):
+    worker = tuner(tmp_path / "j")
+    reported: list[Any] = []
+    worker.run(evaluate, 25, on_trial=reported.append)
+    rows = worker.rows()
+    assert reported == rows
+    assert [row["trial"] for row in rows] == list(range(25))
+    assert rows[0]["settings"] == {"epochs": 7, "lr": 0.05, "dropout": 0.5, "heads": 8, "elu": "none"}
+    assert worker.best() == max(rows, key=lambda row: row["value"])
+    assert worker.best()["settings"]["heads"] in (3, 4, 5)
+    assert all(row["std"] == 0.01 for row in rows)
+
+
+def test_trials_of_a_batch_share_an_architecture_and_draw_the_rest(tmp_path):
+    calls: list[Any] = []
+    tuner(tmp_path / "j", batch=4).run(partial(evaluate, calls=calls), 18)
+    assert sum(len(batch) for batch in calls) == 18
+    assert [len(batch) for batch in calls] == [4, 4, 4, 4, 2]
+    for batch in calls:
+        assert len({(config.heads, config.elu) for config in batch}) == 1
+        assert len({config.lr for config in batch}) == len(batch)
+    assert len({batch[0].heads for batch in calls}) > 1
+
+
+def test_a_queue_of_different_architectures_is_trained_separately(tmp_path):
+    starts = [{"lr": 0.01, "dropout": 0.1, "heads": h, "elu": "none"} for h in (2, 3, 2)]
+    calls: list[Any] = []
+    tuner(tmp_path / "j", search=SearchSpace(SPACE, {}, starts)).run(partial(evaluate, calls=calls), 3)
+    assert [[config.heads for config in batch] for batch in calls] == [[2], [3], [2]], "reported in the order asked"
+
+
+def test_the_same_seed_makes_the_same_search_also_after_a_restart(tmp_path):
+    whole, parts, other = (tuner(tmp_path / name, seed=seed) for name, seed in (("a", 1), ("b", 1), ("c", 2)))
+    whole.run(evaluate, 12)
+    parts.run(evaluate, 4)
+    again = tuner(tmp_path / "b", seed=1)
+    again.run(evaluate, 12)
+    again.run(evaluate, 12)
+    other.run(evaluate, 12)
+    assert again.rows() == whole.rows()
+    assert other.rows() != whole.rows()
+
+
+def test_another_search_under_the_same_name_is_refused(tmp_path):
+    tuner(tmp_path / "j")
+    with pytest.raises(AsgatError, match=r"The study study was made with other settings \(seed\)"):
+        tuner(tmp_path / "j", facts={**FACTS, "seed": 1})
+    with pytest.raises(AsgatError, match=r"other settings \(held\)"):
+        tuner(tmp_path / "j", search=SearchSpace(SPACE, {"epochs": 8}, []))
+
+
+def test_no_trial_is_started_after_the_time_is_over(tmp_path):
+    worker = tuner(tmp_path / "j")
+    worker.run(evaluate, 100, seconds=0.0)
+    assert worker.rows() == []
+    with pytest.raises(AsgatError, match="No trial has been finished"):
+        worker.best()
+
+
+def test_settings_that_cannot_be_trained_score_zero_and_have_an_error(tmp_path):
+    def refuse(configs):
+        raise AsgatError("too large")
+
+    worker = tuner(tmp_path / "j")
+    worker.run(refuse, 3)
+    assert [(row["value"], row["error"]) for row in worker.rows()] == [(0.0, "too large")] * 3
+    with pytest.raises(AsgatError, match="No trial could be trained: too large"):
+        worker.best()
+
+
+def test_an_interrupted_batch_is_queued_again(tmp_path):
+    def interrupt(configs):
+        raise KeyboardInterrupt
+
+    worker = tuner(tmp_path / "j", batch=2)
+    with pytest.raises(KeyboardInterrupt):
+        worker.run(interrupt, 4)
+    lost = [trial.params for trial in worker.study.trials[:2]]
+    assert states(worker) == ["FAIL", "FAIL", "WAITING", "WAITING"]
+    calls: list[Any] = []
+    tuner(tmp_path / "j", batch=2).run(partial(evaluate, calls=calls), 4)
+    rows = tuner(tmp_path / "j").rows()
+    assert [row.get("retry_of") for row in rows] == [0, 1, None, None]
+    assert [trial.params for trial in worker.study.trials[2:4]] == lost
+    assert sum(len(batch) for batch in calls) == 4
+
+
+class Kill(BaseException):
+    """Simulates the death of a worker within one process."""
+
+
+def mortal(monkeypatch, life):
+    """After this many writes to a journal the worker dies; returns what was written."""
+    original = Journal.append_logs
+    lines: list[Any] = []
+
+    def append(self, logs):
+        if len(lines) >= life:
+            raise Kill
+        lines.append(logs)
+        original(self, logs)
+
+    monkeypatch.setattr(Journal, "append_logs", append)
+    return lines
+
+
+def search(folder, **options):
+    """Fourteen trials: the last ones are drawn from the results of the first ten."""
+    folder.mkdir(exist_ok=True)
+    worker = tuner(folder / "j", workers=folder / "workers", **options)
+    worker.run(evaluate, 14)
+    return [{key: value for key, value in row.items() if key != "retry_of"} for row in worker.rows()]
+
+
+def test_a_search_killed_anywhere_ends_with_the_trials_of_an_uninterrupted_one(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        lines = mortal(patch, 10**9)
+        whole = search(tmp_path / "whole")
+    assert [row["trial"] for row in whole] == list(range(14))
+    rng = random.Random(0)
+    lives = [*range(4), *(rng.randrange(4, len(lines)) for _ in range(8))]
+    for life in lives:
+        folder = tmp_path / str(life)
+        for again in (life, rng.randrange(40), rng.randrange(12)):  # and twice more after a restart
+            with monkeypatch.context() as patch:
+                mortal(patch, again)
+                with suppress(Kill):
+                    search(folder)
+        assert search(folder) == whole, life
+
+
+def test_the_queue_is_sorted(tmp_path):
+    worker = tuner(tmp_path / "j", workers=tmp_path / "workers", batch=3)
+    first = worker._ask(3, 9)
+    drawn = [trial.params for trial in first]
+    for trial in reversed(first):  # queued in the wrong order
+        worker._retry(trial.number, trial.params)
+    worker._repair_queue()
+    waiting = [trial for trial in worker.study.get_trials(deepcopy=False) if trial.state.name == "WAITING"]
+    assert len(waiting) == 3
+    assert [trial.params for trial in worker._ask(3, 9)] == drawn
+
+
+def test_no_test_value_is_anywhere_in_a_study(tmp_path):
+    tuner(tmp_path / "j").run(evaluate, 3)
+    text = (tmp_path / "j").read_text().replace("val_micro_f1", "")
+    assert not [word for word in ("test", "micro_f1", "macro_f1", "roc_auc") if word in text]
+
+
+# -- several workers ----------------------------------------------------------------------------------------------
+
+
+def work(place, trials, seconds):
+    tuner(place, batch=3, heartbeat=0.2, timeout=60.0).run(partial(evaluate, seconds=seconds), trials)
+
+
+def start(place, trials, seconds):
+    process = multiprocessing.get_context("fork").Process(target=work, args=(place, trials, seconds))
+    process.start()
+    return process
+
+
+def check_four_workers(place):
+    workers = [start(place, 24, 0.02) for _ in range(4)]
+    for worker in workers:
+        worker.join(100)
+    assert [worker.exitcode for worker in workers] == [0] * 4
+    after = tuner(place)
+    rows = after.rows()
+    assert len(rows) == 24, "no trial is lost or repeated"
+    assert states(after).count("RUNNING") == 0
+    assert [row["trial"] for row in rows] == list(range(24)), "each has its own position"
+    # Rounded draws near the best settings may coincide; two workers with the same draws would leave 18.
+    assert len({json.dumps(row["settings"]) for row in rows}) > 18, "workers draw differently"
+    assert sum(row["settings"]["lr"] == 0.05 for row in rows) == 1, "known settings are tried once"
+
+
+def test_four_workers_share_a_journal_without_losing_a_trial(tmp_path):
+    check_four_workers(tmp_path / "journal.log")
+
+
+def test_four_workers_share_a_database_without_losing_a_trial(postgres):
+    check_four_workers(postgres)
+
+
+def check_killed_worker(place):
+    victim = start(place, 3, 600.0)
+    worker = tuner(place, batch=3, heartbeat=0.3, timeout=4.0)
+    for _ in range(200):
+        if [len(t.params) for t in worker.study.get_trials(deepcopy=False)] == [4, 4, 4]:
+            break
+        time.sleep(0.05)
+    time.sleep(5.0)
+    worker._retry_lost()
+    assert states(worker) == ["RUNNING"] * 3, "trials of live workers are not retried"
+    os.kill(victim.pid, signal.SIGKILL)
+    victim.join()
+    lost = [trial.params for trial in worker.study.trials]
+    others = [tuner(place, batch=3, heartbeat=0.3, timeout=4.0) for _ in range(2)]
+    threads = [threading.Thread(target=w.run, args=(evaluate, 3)) for w in (worker, *others)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert states(worker)[:6] == ["FAIL"] * 3 + ["COMPLETE"] * 3, "retried once"
+    assert not {"COMPLETE", "RUNNING"} & set(states(worker)[6:]), "surplus trials are discarded"
+    assert sorted(row["retry_of"] for row in worker.rows()) == [0, 1, 2]
+    assert sorted(map(str, lost)) == sorted(str(trial.params) for trial in worker.study.trials[3:6])
+
+
+def test_the_trials_of_a_killed_worker_are_retried_from_a_journal(tmp_path):
+    check_killed_worker(tmp_path / "journal.log")
+
+
+def test_the_trials_of_a_killed_worker_are_retried_from_a_database(postgres):
+    import psycopg
+
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE killed")
+    check_killed_worker(postgres.rsplit("/", 1)[0] + "/killed")
