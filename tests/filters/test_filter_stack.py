@@ -5,7 +5,6 @@ from tests.kernels.devices import CUDA
 from asgat.filters import BandStop, HeatFilter, MLPFilter, PageRankFilter, PolynomialFilter, WalkFilter
 from asgat.filters.filter_stack import FilterStack
 from asgat.nn.stacking import stack
-from asgat.spectral.chebyshev import _interpolation
 
 RUNS = 4
 FORMS = [
@@ -35,7 +34,7 @@ def filters_and_stack(make, dtype, device="cpu", runs=RUNS):
 
 
 def results(filter, dtype, device="cpu"):
-    points, transform = (part.to(device, dtype) for part in _interpolation(6, 7, 2.0, False))
+    points, transform = (part.to(device, dtype) for part in (torch.linspace(0.0, 2.0, 7), torch.eye(7) + 0.1))
     return filter(points).t(), filter.transformed(points, transform)
 
 
@@ -73,7 +72,7 @@ def test_on_cuda_all_runs_at_once(make, device):
 
 def test_in_double_precision_with_weights_in_single():
     filters, stacked = filters_and_stack(FORMS[0], torch.float32)
-    points, transform = _interpolation(6, 7, 2.0, False)
+    points, transform = torch.linspace(0.0, 2.0, 7).double(), torch.randn(7, 7).double()
     out = stacked.transformed_in_double(points, transform)
     assert torch.equal(out, torch.cat([own.transformed_in_double(points, transform) for own in filters]))
 

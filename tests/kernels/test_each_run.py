@@ -1,12 +1,14 @@
 """On the CPU every run is computed as alone, to the last bit; elsewhere to rounding."""
 
+from functools import partial
+
 import pytest
 import torch
+import torch.nn.functional as F
 from tests.kernels.devices import DEVICES
 from torch import Tensor
 
-from asgat.kernels import each_run
-from asgat.kernels.each_run import add_bias, aligned, elu, matmul, mean_of_heads, scale_heads
+from asgat.kernels.each_run import aligned, each_run, matmul
 
 RUNS, ODD = 5, (37, 11)  # sizes after which the next run begins anywhere in memory
 
@@ -55,18 +57,9 @@ def test_a_gradient_to_shared_features(random):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_elementwise_functions_and_sums(random, dtype):
     n, f = ODD
-    compare(elu, [random(RUNS, n, f, dtype=dtype)])
-    compare(add_bias, [random(RUNS, n, f, dtype=dtype), random(RUNS, f, dtype=dtype)])
-    compare(scale_heads, [random(RUNS, 3, n, f, dtype=dtype), random(RUNS, 3, dtype=dtype)])
-    compare(mean_of_heads, [random(RUNS, 3, n, f, dtype=dtype)])
-
-
-def test_gradients_that_are_not_contiguous():
-    x = torch.randn(RUNS, *ODD, requires_grad=True)
-    factor = torch.randn(ODD[0], RUNS, ODD[1]).transpose(0, 1)
-    (ours,) = torch.autograd.grad(elu(x), x, factor)
-    (theirs,) = torch.autograd.grad(elu(x), x, factor.contiguous())
-    assert torch.equal(ours, theirs)
+    compare(partial(each_run, 2, F.elu), [random(RUNS, n, f, dtype=dtype)])
+    compare(partial(each_run, 2, lambda x, b: x + b.unsqueeze(-2)), [random(RUNS, n, f), random(RUNS, f)])
+    compare(partial(each_run, 3, lambda x: x.mean(dim=-3)), [random(RUNS, 3, n, f, dtype=dtype)])
 
 
 def test_aligned_copies_what_begins_elsewhere():
@@ -77,8 +70,15 @@ def test_aligned_copies_what_begins_elsewhere():
     assert torch.equal(moved, x[1:])
 
 
-def test_each_run_applies_a_function_to_every_part():
-    x, y = torch.randn(3, 2), torch.randn(3, 2)
-    assert torch.equal(each_run.each_run(torch.add, x, y), x + y)
+def test_stacked_runs_have_one_dimension_more():
+    x, seen = torch.randn(3, 4, 2), []
+
+    def function(x: Tensor) -> Tensor:
+        seen.append(x.shape)
+        return 2 * x
+
+    assert torch.equal(each_run(2, function, x), 2 * x)
+    assert torch.equal(each_run(3, function, x), 2 * x)
+    assert seen == [(4, 2), (4, 2), (4, 2), (3, 4, 2)]
     with pytest.raises(ValueError, match="zip"):
-        each_run.each_run(torch.add, x, y[:2])
+        each_run(2, torch.add, x, x[:2])

@@ -110,20 +110,6 @@ def test_shapes_that_do_not_fit_are_refused() -> None:
         SparseFeatures.from_dense(np.ones((2, 3))).matmul(torch.ones(2, 2))
 
 
-@pytest.mark.parametrize("times", [1, 3])
-def test_repeated_stands_in_every_diagonal_block(times: int) -> None:
-    x = matrix(4, 3)
-    x[1] = 0.0  # a row and a column without entries
-    x[:, 2] = 0.0
-    blocks = SparseFeatures.from_dense(x, dtype=torch.float64).repeated(times)
-    expected = torch.block_diag(*[torch.from_numpy(x)] * times)
-    assert torch.equal(blocks.to_dense(), expected)
-    weight = torch.randn(3 * times, 2, dtype=torch.float64, requires_grad=True)
-    factor = torch.randn(4 * times, 2, dtype=torch.float64)
-    (grad,) = torch.autograd.grad((blocks.matmul(weight) * factor).sum(), weight)
-    torch.testing.assert_close(grad, expected.t() @ factor)
-
-
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("shared", [False, True])
 def test_products_of_stacked_runs_are_each_runs_own(device: str, shared: bool) -> None:
