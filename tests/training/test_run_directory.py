@@ -136,7 +136,10 @@ def test_files_of_someone_else_are_left_alone(tmp_path):
         (b"[]", "is damaged: it must hold an object"),
         (b"{}", "is damaged: rows must be a list of objects"),
         (json.dumps({"rows": [ROW, ROW]}).encode(), r"is damaged: rows repeat a run \(\[0, 0\]\)"),
-        (json.dumps({"rows": [{**ROW, "run": 7}]}).encode(), r"is damaged: it has a row of run 7, but the runs are \[0, 1\]"),
+        (
+            json.dumps({"rows": [{**ROW, "run": 7}]}).encode(),
+            r"is damaged: it has a row of run 7, but the runs are \[0, 1\]",
+        ),
     ],
 )
 def test_a_damaged_result_is_named(tmp_path, content, words):
@@ -186,7 +189,11 @@ def model_file(name="mlp", in_channels=34, run=0, seed=0, **settings):
     torch.manual_seed(seed)
     model = model_spec(name).make(config, in_channels, 2, 34)
     shape = {"in_channels": in_channels, "out_channels": 2, "num_nodes": 34}
-    return model, config, encode_model(model.state_dict(), {"model": name, "config": config.to_dict(), "run": run, **shape})
+    return (
+        model,
+        config,
+        encode_model(model.state_dict(), {"model": name, "config": config.to_dict(), "run": run, **shape}),
+    )
 
 
 def save_model(folder, *args, **settings):

@@ -227,7 +227,14 @@ def test_a_directory_that_another_process_writes_is_refused(tmp_path, monkeypatc
         return locked(folder)
 
     monkeypatch.setattr(runner, "locked", waits)
-    run(tiny_dataset(), "mlp", quick(epochs=1), [0], out=tmp_path, callbacks=Callbacks(waiting=lambda: waited.append(True)))
+    run(
+        tiny_dataset(),
+        "mlp",
+        quick(epochs=1),
+        [0],
+        out=tmp_path,
+        callbacks=Callbacks(waiting=lambda: waited.append(True)),
+    )
     assert waited == [True]
 
 
