@@ -156,7 +156,7 @@ def test_a_run_goes_on_from_its_checkpoint_as_if_it_had_not_stopped(group, data,
     load_model(tmp_path / "run")
 
 
-def test_a_single_process_goes_on_from_the_checkpoint_of_ranks_and_ranks_from_its(group, data, tmp_path):
+def test_a_single_process_goes_on_from_the_checkpoint_of_ranks_and_ranks_from_its(group, data, tmp_path, monkeypatch):
     """Without dropout, whose random numbers are drawn in another way, up to rounding."""
     config = make_config("asgat-cheb", **{**PLAIN, "epochs": 12})
     whole = run(data, "asgat-cheb", config, [0])
@@ -168,8 +168,8 @@ def test_a_single_process_goes_on_from_the_checkpoint_of_ranks_and_ranks_from_it
     found = run(data, "asgat-cheb", config, [0], out=tmp_path, callbacks=callbacks)
     assert seen[0] == 6
     assert found["rows"][0]["val_loss"] == pytest.approx(whole["rows"][0]["val_loss"], abs=1e-5)
-    with pytest.raises(StoppedError), pytest.MonkeyPatch.context() as patch:
-        patch.setattr("asgat.training.checkpoint.SECONDS", 0.0)
+    monkeypatch.setattr("asgat.training.checkpoint.SECONDS", 0.0)
+    with pytest.raises(StoppedError):
         run(data, "asgat-cheb", config, [0], out=tmp_path, fresh=True, callbacks=stop_at(0, 8))
     said: list[str] = []
     found = run_distributed(source, "asgat-cheb", config, group, [0], out=tmp_path, say=said.append)

@@ -1,4 +1,4 @@
-"""Runs that are stopped at any epoch and resumed end with the numbers of runs that were never stopped, to the last bit."""
+"""Runs that are stopped at any epoch and resumed end with the numbers of undisturbed runs, to the last bit."""
 
 import json
 import os
@@ -61,13 +61,13 @@ def train_in_pieces(model, chosen, folder, dtype=torch.float32, seed=0):
         torch.manual_seed(kills)  # what the process did before has no influence
         way, lives = ("save", "progress", "asked")[kills % 3], int(rng.integers(1, 4))
         checkpointer = Deadly(folder, lives) if way == "save" else Checkpointer(folder, seconds=0.0)
-        epochs = count(1)
+        left = [lives * len(missing)]
 
-        def progress(job, epoch, way=way, last=lives * len(missing), checkpointer=checkpointer, epochs=epochs):
-            if next(epochs) > last:
-                if way == "progress":
-                    raise Killed
-                checkpointer.asked = way == "asked"
+        def progress(job, epoch, way=way, checkpointer=checkpointer, left=left):
+            left[0] -= 1
+            if left[0] < 0 and way == "progress":
+                raise Killed
+            checkpointer.asked = left[0] < 0 and way == "asked"
 
         at_once = [1, 2, None][rng.integers(3)]
         try:
@@ -160,14 +160,15 @@ def test_runs_go_on_only_as_the_same_run_on_the_same_kind_of_device(tmp_path):
     (job,) = jobs("gcn", [{}], epochs=5)
     kill("gcn", [job], tmp_path, 2)
     content = (tmp_path / UNFINISHED).read_bytes()
-    for chosen, options, first in [
+    cases: list[tuple[Job, dict[str, Any], int]] = [
         (job, {}, 3),
         (Job(job.split, job.seed, job.config, run=1), {}, 1),
         (Job(job.split, job.seed, job.config, member=1), {}, 1),
         (Job(job.split, 4, job.config), {}, 1),
         (job, {"device": "cuda"}, 1),
         (job, {"resumable": False}, 1),
-    ]:
+    ]
+    for chosen, options, first in cases:
         assert epochs_seen([chosen], Checkpointer(tmp_path, **options))[0] == first
         assert (tmp_path / UNFINISHED).read_bytes() == content, "nothing was due to be saved"
 
@@ -323,7 +324,9 @@ def test_runs_that_cannot_go_on_start_again(tmp_path):
 def test_results_that_were_handed_out_are_no_longer_saved(tmp_path):
     """A run directory has them by then."""
     chosen = jobs("asgat-cheb", [{}, {"lr": 0.1}, {"lr": 0.2}, {}], epochs=12, patience=2)
-    task, handed, saved = make_task("asgat-cheb", chosen[0].config), [], []
+    task = make_task("asgat-cheb", chosen[0].config)
+    handed: list[int] = []
+    saved: list[set[int]] = []
 
     class Watched(Checkpointer):
         def save(self, runs):

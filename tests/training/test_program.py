@@ -288,7 +288,7 @@ def test_chunks_are_epochs_one_after_the_other(no_cuda, dropout, stacked, monkey
         if dropout:
             pytest.skip("a model alone draws from the generator of the device, which is not there")
         monkeypatch.setattr(Task, "stacks", lambda *_: False)
-    chosen = jobs("asgat-plus", [{}, {}, {}][: 3 if stacked else 1], dropout=dropout)
+    chosen = jobs("asgat-plus", [{"lr": lr} for lr in (0.01, 0.02, 0.03)][: 3 if stacked else 1], dropout=dropout)
     eager, captured = EagerEpochs(stacked_program(chosen)), Replayed(stacked_program(chosen))
     for limit, count in [(40, 16), (3, 3)]:
         expected, after = [], []

@@ -1,6 +1,7 @@
 import json
 import os
 import tomllib
+from typing import Any
 
 import pytest
 import torch
@@ -173,7 +174,8 @@ def test_bad_metrics_are_named_and_left(tmp_path, content):
 
 
 def test_the_model_is_that_of_the_best_run_on_validation(tmp_path):
-    directory, done = RunDirectory(tmp_path), []
+    directory = RunDirectory(tmp_path)
+    done: list[dict[str, Any]] = []
     for run, val_score, best in [(3, 0.5, 3), (4, 0.9, 4), (5, 0.7, 4), (6, 0.9, 4), (1, 0.9, 1)]:
         directory.add_run(row(run, val_score), [], done, {"w": torch.zeros(1)}, {"run": run})
         done.append(row(run, val_score))
@@ -309,7 +311,8 @@ def test_metadata_of_another_program_and_weights_of_nan_are_named(tmp_path):
 
 def finished(folder, *scores, of=2):
     """A run directory with some of its runs finished; run i has the model of seed i."""
-    directory, done = RunDirectory(folder), []
+    directory = RunDirectory(folder)
+    done: list[dict[str, Any]] = []
     directory.begin({**SETTINGS, "runs": list(range(of))})
     for run, val_score in enumerate(scores):
         model, config, _ = model_file(seed=run)

@@ -5,8 +5,8 @@ import sys
 import pytest
 
 from asgat.errors import AsgatError
-from asgat.training.tensorboard import TensorBoardLog
 from asgat.training.run_state import Epoch
+from asgat.training.tensorboard import TensorBoardLog
 
 
 def test_without_a_folder_nothing_is_done():
