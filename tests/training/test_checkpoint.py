@@ -91,33 +91,6 @@ def assert_same_results(found, expected):
 TABLE = {"form": "table", "candidates": 8, "order": 4}
 
 
-@pytest.mark.parametrize(
-    ("model", "changes"),
-    [
-        ("gcn", {}),
-        ("gat", {"heads": 2}),
-        ("asgat-plus", TABLE),
-        ("asgat-cheb", {**TABLE, "batch_size": 9, "epochs": 4}),
-    ],
-    ids=str,
-)
-def test_killed_after_every_single_epoch(model, changes, tmp_path):
-    shared = {"epochs": 8, "patience": 3, "dropout": 0.5, "max_restarts": 1, **changes}
-    chosen = jobs(model, [{}], **shared)
-    whole = train(model, chosen)
-    for deaths in count():
-        torch.manual_seed(deaths)  # what the process did before has no influence
-        try:
-            pieces = train(model, chosen, checkpointer=Deadly(tmp_path, 1))
-            break
-        except Killed:
-            continue
-    assert (
-        deaths >= whole[0].epochs - whole[0].restarts - 1
-    )  # nothing is left to save after the last epoch of an attempt
-    assert_same_results(pieces, whole)
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize(
     ("model", "differences", "shared"),
@@ -127,27 +100,15 @@ def test_killed_after_every_single_epoch(model, changes, tmp_path):
         ("asgat-cheb", [{}, {"lr": 1e200}, {"lr": 0.1}], {"max_restarts": 1}),
         ("asgat-plus", [{}, {"lr": 0.1}], {**TABLE, "members": 3, "max_restarts": 1}),
         ("gcn", [{}, {"lr": 1e-9}], {"max_restarts": 1}),
+        ("asgat-cheb", [{}, {"lr": 0.1}], {**TABLE, "batch_size": 9, "epochs": 6}),
     ],
-    ids=["settings", "restarts", "divergence", "ensembles", "one after the other"],
+    ids=["settings", "restarts", "divergence", "ensembles", "one after the other", "batches"],
 )
 def test_several_runs_killed_at_random_epochs(model, differences, shared, dtype, tmp_path):
     chosen = jobs(model, differences, **{"epochs": 10, "patience": 4, "dropout": 0.4, **shared})
     found, kills = train_in_pieces(model, chosen, tmp_path, dtype, seed=len(differences))
     assert kills > 2
     assert_same_results(found, train(model, chosen, dtype))
-
-
-def test_the_best_of_earlier_attempts_is_saved(tmp_path):
-    """A learning rate with which nothing is learned: every attempt is made, and the first of equals counts."""
-    chosen = jobs("gcn", [{}], lr=1e-9, epochs=6, max_restarts=1)
-    whole = train("gcn", chosen)
-    assert whole[0].restarts == 1
-    kill("gcn", chosen, tmp_path, whole[0].epochs - 3)
-    ((values, tensors),) = decode((tmp_path / UNFINISHED).read_bytes(), tmp_path, "cpu", "").values()
-    assert (values["attempt"], values["epoch"]) == (1, 4)
-    assert values["best"] is not None
-    assert any(name.startswith("best.") for name in tensors)
-    assert_same_results(train("gcn", chosen, checkpointer=Checkpointer(tmp_path)), whole)
 
 
 def epochs_seen(chosen, checkpointer):
