@@ -14,7 +14,7 @@ from importlib.resources import files as package_files
 from pathlib import Path
 
 from asgat.errors import AsgatError
-from asgat.files.raw_file import RawFile, read_bounded
+from asgat.files.raw_file import RawFile
 
 # The first folder of a file's name picks the address; the rest of the name follows it.
 BASE_ADDRESSES = {
@@ -72,18 +72,13 @@ def address_of(name: str) -> str:
 
 
 def _read(path: Path, expected: str) -> RawFile:
-    try:
-        content = read_bounded(path, MAX_FILE_BYTES)
-    except OSError as error:
-        raise AsgatError(f"{path} cannot be read ({error.strerror}); check its permissions.") from error
-    if len(content) > MAX_FILE_BYTES:
-        raise AsgatError(f"{path} is corrupt: it is larger than {MAX_FILE_BYTES >> 20} MiB; delete it and run again.")
-    found = hashlib.sha256(content).hexdigest()
+    raw = RawFile.read(path, MAX_FILE_BYTES)
+    found = hashlib.sha256(raw.content).hexdigest()
     if found != expected:
         raise AsgatError(
             f"{path} is corrupt: expected SHA-256 {expected}, found {found}; delete it to download it again."
         )
-    return RawFile(path, content)
+    return raw
 
 
 def _download(names: Sequence[str], folder: Path) -> None:

@@ -27,9 +27,10 @@ from asgat.estimator.encoded_graph import (
 )
 from asgat.estimator.graph_file import encode_graph
 from asgat.estimator.health import Health, examine
-from asgat.estimator.trained_run import ENCODER_FILE, GRAPH_FILE, HEALTH_FILE, load_run, read_encoder, read_object
+from asgat.estimator.trained_run import ENCODER_FILE, GRAPH_FILE, HEALTH_FILE, load_run, read_encoder
 from asgat.files.atomic import to_json
 from asgat.files.lock import locked
+from asgat.files.user_file import read_user_file
 from asgat.nn.registry import make_config, model_spec
 from asgat.tabular.column import Column
 from asgat.tabular.conversions import as_user_graph
@@ -280,7 +281,7 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classifier.encoding_ = Encoding.from_dict(read_encoder(Path(path)))
         classifier.classes_ = classifier.encoding_.classes
         classifier.result_, classifier.history_ = RunDirectory(path).read_result(), []
-        classifier.health_ = Health.from_dict(read_object(Path(path) / HEALTH_FILE))
+        classifier.health_ = Health.from_dict(read_user_file(Path(path) / HEALTH_FILE).json_object())
         return classifier
 
     def describe(self, dataset: Dataset, config: TrainConfig) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -143,23 +142,11 @@ def load_run(path: Path | str, data_dir: Path | str | None = None) -> TrainedRun
 
 def read_encoder(path: Path) -> dict[str, Any]:
     """``encoder.json`` of a run directory, with at least ``classes`` and ``feature_names``, lists of texts."""
-    held = read_object(path / ENCODER_FILE)
+    held = read_user_file(path / ENCODER_FILE).json_object()
     for key in ("classes", "feature_names"):
         names = held.get(key)
         if not isinstance(names, list) or not all(isinstance(item, str) for item in names):
             raise AsgatError(f"{path / ENCODER_FILE} cannot be used: {key} is not a list of names.")
-    return held
-
-
-def read_object(path: Path) -> dict[str, Any]:
-    """The object in a JSON file."""
-    raw = read_user_file(path)
-    try:
-        held = json.loads(raw.content)
-    except (ValueError, RecursionError) as error:
-        raise raw.failure(f"it is not JSON ({error})") from error
-    if not isinstance(held, dict):
-        raise raw.failure("it does not hold an object")
     return held
 
 

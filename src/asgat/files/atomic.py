@@ -31,7 +31,7 @@ def write_atomic(path: Path, content: bytes) -> None:
 def write_all(folder: Path, contents: Mapping[str, bytes]) -> None:
     """Writes several files of a folder: all are on the disk before the first old one is replaced, in this order."""
     temporary: dict[str, Path] = {}
-    name = ""
+    name = next(iter(contents), "")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         try:

@@ -55,8 +55,7 @@ Reader = Callable[[str], Relations]  # reads the relations published for a space
 def find_relations(graph: Graph, space: str, published: Reader | None = None) -> Relations:
     """The relations of a graph in a latent space: the published ones where a data set has them, else computed ones."""
     if published is None:
-        from asgat.geometry.positions import positions  # compiles; published relations do not need it
-        from asgat.geometry.spaces import SPACES
+        from asgat.geometry.spaces import SPACES, positions  # compiles; published relations do not need it
 
         return latent_relations(graph, positions(graph, space), SPACES[space].distance)
     relations = published(space)
