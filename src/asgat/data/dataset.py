@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,13 @@ class Split:
 
     def __post_init__(self) -> None:
         for part, nodes in self.parts().items():
-            object.__setattr__(self, part, _indices(part, nodes))
+            array = np.asarray(nodes)
+            if array.dtype == bool:
+                raise AsgatError(f"The {part} part of a split is a mask; give node indices, as np.flatnonzero(mask).")
+            if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+                held = f"{array.dtype} of shape {list(array.shape)}"
+                raise AsgatError(f"The {part} part of a split must be a list of node indices, not {held}.")
+            object.__setattr__(self, part, np.ascontiguousarray(array, dtype=np.int64))
 
     def parts(self) -> dict[str, npt.NDArray[np.int64]]:
         """The three parts by name."""
@@ -170,15 +176,3 @@ class Dataset:
                 other = seen[shared[0]]
                 raise AsgatError(f"{where} node {shared[0]} is in both {other} and {part}; parts must be disjoint.")
             seen[nodes] = part
-
-
-def _indices(part: str, nodes: Any) -> npt.NDArray[np.int64]:
-    array = np.asarray(nodes)
-    if array.dtype == bool:
-        raise AsgatError(f"The {part} part of a split is a mask; give node indices, as np.flatnonzero(mask).")
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise AsgatError(
-            f"The {part} part of a split must be a list of node indices, "
-            f"not {array.dtype} of shape {list(array.shape)}."
-        )
-    return np.ascontiguousarray(array, dtype=np.int64)

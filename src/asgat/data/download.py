@@ -50,12 +50,7 @@ def missing_files(names: Sequence[str], data_dir: Path | str | None = None) -> l
 
 
 def read_files(names: Sequence[str], data_dir: Path | str | None = None) -> dict[str, RawFile]:
-    """The named files, downloaded first where they are missing, each checked against its SHA-256.
-
-    Args:
-        names: names below the data directory, such as ``"planetoid/ind.cora.graph"``.
-        data_dir: see :func:`data_directory`.
-    """
+    """The named files, such as ``"planetoid/ind.cora.graph"``, downloaded first where they are missing, and checked."""
     unknown = [name for name in names if name not in checksums()]
     if unknown:  # which also keeps names from leading out of the folder
         raise AsgatError(f"{unknown[0]!r} is not a file this package knows the checksum of.")
@@ -104,7 +99,12 @@ def _download(names: Sequence[str], folder: Path) -> None:
                     downloader=pooch.HTTPDownloader(timeout=TIMEOUT_SECONDS),
                 )
             except Exception as error:
-                raise AsgatError(_remedy(names[done:], folder, _reason(error))) from error
+                also = f" Also missing there: {', '.join(names[done + 1 :])}." if done + 1 < len(names) else ""
+                raise AsgatError(
+                    f"{name} is not in {folder} and could not be downloaded from {address_of(name)} "
+                    f"({_reason(error)}). Put the file at {path}, or point ASGAT_DATA_DIR or --data-dir at a folder "
+                    f"that has it.{also}"
+                ) from error
 
 
 def _reason(error: Exception) -> str:
@@ -121,13 +121,3 @@ def _reason(error: Exception) -> str:
     if isinstance(error, ValueError):
         return "the downloaded file is corrupt: its SHA-256 is not the expected one"
     return f"{type(error).__name__}: {error}"
-
-
-def _remedy(missing: Sequence[str], folder: Path, reason: str) -> str:
-    first, *others = missing
-    also = f" Also missing there: {', '.join(others)}." if others else ""
-    return (
-        f"{first} is not in {folder} and could not be downloaded from {address_of(first)} ({reason}). "
-        f"Put the file at {folder / first}, or point ASGAT_DATA_DIR or --data-dir at a folder that has it."
-        f"{also}"
-    )

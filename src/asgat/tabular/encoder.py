@@ -129,15 +129,8 @@ class FeatureEncoder:
 
 
 def _read_feature(held: Mapping[str, Any]) -> Feature:
-    feature = Feature(
-        str(held["name"]),
-        held["kind"],
-        float(held["centre"]),
-        float(held["scale"]),
-        tuple(str(value) for value in held["categories"]),
-        bool(held["other"]),
-        bool(held["flag"]),
-    )
+    plain = {"centre": float(held["centre"]), "scale": float(held["scale"])}
+    feature = Feature(**{**held, **plain, "categories": tuple(map(str, held["categories"]))})
     if feature.kind not in ("number", "boolean", "category", "unused"):
         raise ValueError(f"kind {feature.kind!r}")
     if not (np.isfinite(feature.centre) and np.isfinite(feature.scale) and feature.scale > 0):

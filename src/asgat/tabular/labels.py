@@ -15,14 +15,10 @@ from asgat.tabular.column import MISSING, Column
 
 TRAIN, VAL = 0.6, 0.2  # shares of every class; the rest is the test part
 PARTS = {
-    "train": "train",
-    "training": "train",
-    "val": "val",
-    "valid": "val",
-    "validation": "val",
-    "dev": "val",
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("val", "valid", "validation", "dev"), "val"),
+    **dict.fromkeys(("", "none"), ""),
     "test": "test",
-    "none": "",
 }
 
 
@@ -79,7 +75,7 @@ def read_split(column: Column, y: npt.NDArray[np.int64], seed: int, notes: list[
     parts: dict[str, list[int]] = {"train": [], "val": [], "test": []}
     unlabelled = 0
     for node, text in enumerate(column.texts()):
-        part = PARTS.get(text.lower()) if text else ""
+        part = PARTS.get(text.lower())
         if part is None:
             raise AsgatError(
                 f"The column {column.name!r} holds {text!r:.60} in row {node + 1}; write train, val, test or nothing."

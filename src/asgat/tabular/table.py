@@ -97,9 +97,9 @@ def open_checked(path: Path | str) -> UserFile:
     return raw
 
 
-def _check_distinct(names: Sequence[str], raw: UserFile) -> None:
+def _check_distinct(names: Sequence[str], source: str) -> None:
     if len(set(names)) < len(names):
-        raise raw.failure(f"two columns are called {Counter(names).most_common(1)[0][0]!r:.80}")
+        raise AsgatError(f"In {source} two columns are called {Counter(names).most_common(1)[0][0]!r:.80}; rename one.")
 
 
 def read_text(raw: UserFile, delimiter: str) -> Table:
@@ -118,7 +118,7 @@ def read_text(raw: UserFile, delimiter: str) -> Table:
     names = [name.strip() for name in next(rows, [])]
     if not any(names):
         raise raw.failure("its first line names no column")
-    _check_distinct([name for name in names if name], raw)
+    _check_distinct([name for name in names if name], raw.path.name)
     cells: list[list[str]] = [[] for _ in names]
     seen: dict[str, str] = {}  # equal texts are stored once
     for row in rows:
@@ -154,7 +154,7 @@ def read_parquet(raw: UserFile, row_bytes: int = 0) -> Table:
     unpacked = sum(group.column(i).total_uncompressed_size for group in groups for i in range(group.num_columns))
     rows, width = held.metadata.num_rows, held.metadata.num_columns
     raw.check_expansion(max(unpacked, rows * (width * CELL_BYTES + row_bytes)))
-    _check_distinct(held.schema_arrow.names, raw)
+    _check_distinct(held.schema_arrow.names, raw.path.name)
     # Reading as a dictionary keeps a text that is stored once and named in every row once in memory, too.
     texts_of = [field.name for field in held.schema_arrow if _is_text(pa, field.type)]
     stored = pq.ParquetFile(io.BytesIO(raw.content), read_dictionary=texts_of).read()
@@ -255,8 +255,7 @@ def _is_column(name: str, array: npt.NDArray[Any]) -> bool:
 def frame_to_table(frame: Any, source: str) -> Table:
     """A pandas data frame as a table; its index is not part of it."""
     names = [str(name) for name in frame.columns]
-    if len(set(names)) < len(names):
-        raise AsgatError(f"Two columns of {source} are called {Counter(names).most_common(1)[0][0]!r:.80}.")
+    _check_distinct(names, source)
     columns = {}
     for name, key in zip(names, frame.columns, strict=True):
         series = frame[key]
