@@ -248,25 +248,17 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def save_pretrained(self, path: Path | str) -> Path:
         """Writes a run directory: settings, metrics, result, weights, the graph and the encoding, in plain files."""
         self._check_fitted()
-        with locked(path):
-            return self._save(RunDirectory(path))
-
-    def _save(self, directory: RunDirectory) -> Path:
         settings = self.describe(self.dataset_, self.config_)
         state = {name: value.detach().cpu().contiguous() for name, value in self.module_.state_dict().items()}
-        directory.replace(
-            settings,
-            self.history_,
-            state,
-            model_metadata(settings, 0, self.dataset_),
-            self.result_,
-            {
-                GRAPH_FILE: encode_graph(self.dataset_, self.ids_),
-                ENCODER_FILE: to_json(self.encoding_.to_dict()),
-                HEALTH_FILE: to_json(self.health_.to_dict()),
-            },
-        )
-        return directory.path
+        files = {
+            GRAPH_FILE: encode_graph(self.dataset_, self.ids_),
+            ENCODER_FILE: to_json(self.encoding_.to_dict()),
+            HEALTH_FILE: to_json(self.health_.to_dict()),
+        }
+        metadata = model_metadata(settings, 0, self.dataset_)
+        with locked(path):
+            RunDirectory(path).replace(settings, self.history_, state, metadata, self.result_, files)
+        return Path(path)
 
     @classmethod
     def from_pretrained(cls, path: Path | str) -> Self:

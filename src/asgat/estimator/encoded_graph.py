@@ -93,7 +93,13 @@ def encode_user_graph(
         if val_mask is None:
             split = split_of_mask(inside, codes, seed)
         else:
-            split = _split_of_masks(inside, as_mask(val_mask, num_nodes), codes)
+            stopping = as_mask(val_mask, num_nodes)
+            if (inside & stopping).any():
+                both = np.flatnonzero(inside & stopping)[0]
+                raise AsgatError(f"Node {both} is in mask and in val_mask; they must be disjoint.")
+            if not (stopping & (codes >= 0)).any():
+                raise AsgatError("val_mask holds no labelled node; early stopping needs some.")
+            split = split_from_masks(inside, stopping, ~inside & ~stopping, codes)
     elif user_graph.split is not None:
         split = read_split(user_graph.split, codes, seed, notes)
     elif test:
@@ -159,14 +165,3 @@ def as_mask(nodes: Any, num_nodes: int) -> npt.NDArray[np.bool_]:
 
 def _to_numpy(values: Any) -> npt.NDArray[Any]:
     return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
-
-
-def _split_of_masks(
-    mask: npt.NDArray[np.bool_], val_mask: npt.NDArray[np.bool_], codes: npt.NDArray[np.int64]
-) -> Split:
-    labelled, both = codes >= 0, mask & val_mask
-    if both.any():
-        raise AsgatError(f"Node {np.flatnonzero(both)[0]} is in mask and in val_mask; they must be disjoint.")
-    if not (val_mask & labelled).any():
-        raise AsgatError("val_mask holds no labelled node; early stopping needs some.")
-    return split_from_masks(mask, val_mask, ~mask & ~val_mask, codes)

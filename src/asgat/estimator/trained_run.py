@@ -119,25 +119,32 @@ def load_run(path: Path | str, data_dir: Path | str | None = None) -> TrainedRun
         raise AsgatError(f"{path} is not a run directory with a model; `asgat fit` and `asgat train` write them.")
     model, name, config = load_model(path)
     metadata = read_metadata(path)
-    if metadata.get("protocol") == "own":
+    own = metadata.get("protocol") == "own"
+    if own:
+        ids: list[str] | list[int]
         dataset, ids = decode_graph(path / GRAPH_FILE, str(metadata.get("dataset", path.name)))
         encoder = read_encoder(path)
         classes, features = encoder["classes"], encoder["feature_names"]
-        _check_sizes(path, metadata, dataset, classes, features)
-        return TrainedRun(path, model, name, config, dataset, ids, classes, features, True)
-    try:
-        dataset = load_dataset(str(metadata["dataset"]), str(metadata["protocol"]), data_dir)
-        run = int(metadata["run"])
-        split = dataset.splits[run if len(dataset.splits) > 1 else 0]
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        if isinstance(error, AsgatError):
+    else:
+        try:
+            dataset = load_dataset(str(metadata["dataset"]), str(metadata["protocol"]), data_dir)
+            run = int(metadata["run"])
+            dataset = replace(dataset, splits=(dataset.splits[run if len(dataset.splits) > 1 else 0],))
+        except AsgatError:
             raise
-        raise AsgatError(f"{path} does not say which data set its model was trained on: {error!r}.") from error
-    one = replace(dataset, splits=(split,))
-    classes = [f"class {i}" for i in range(dataset.num_classes)]
-    features = [f"feature {i}" for i in range(dataset.num_features)]
-    _check_sizes(path, metadata, one, classes, features)
-    return TrainedRun(path, model, name, config, one, list(range(one.num_nodes)), classes, features, False)
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise AsgatError(f"{path} does not say which data set its model was trained on: {error!r}.") from error
+        ids = list(range(dataset.num_nodes))
+        classes = [f"class {i}" for i in range(dataset.num_classes)]
+        features = [f"feature {i}" for i in range(dataset.num_features)]
+    wanted, held = (metadata["in_channels"], metadata["out_channels"]), (dataset.num_features, dataset.num_classes)
+    named = len(features), len(classes)
+    if not wanted == held == named:
+        raise AsgatError(
+            f"The files of {path} do not match: the model has {wanted[0]} features and {wanted[1]} classes, the graph "
+            f"{held[0]} and {held[1]}, the names {named[0]} and {named[1]}; fit again."
+        )
+    return TrainedRun(path, model, name, config, dataset, ids, classes, features, own)
 
 
 def read_encoder(path: Path) -> dict[str, Any]:
@@ -148,16 +155,3 @@ def read_encoder(path: Path) -> dict[str, Any]:
         if not isinstance(names, list) or not all(isinstance(item, str) for item in names):
             raise AsgatError(f"{path / ENCODER_FILE} cannot be used: {key} is not a list of names.")
     return held
-
-
-def _check_sizes(
-    path: Path, metadata: dict[str, Any], dataset: Dataset, classes: list[str], features: list[str]
-) -> None:
-    model = metadata["in_channels"], metadata["out_channels"]
-    held = dataset.num_features, dataset.num_classes
-    named = len(features), len(classes)
-    if not model == held == named:
-        raise AsgatError(
-            f"The files of {path} do not match: the model has {model[0]} features and {model[1]} classes, the graph "
-            f"{held[0]} and {held[1]}, the names {named[0]} and {named[1]}; fit again."
-        )

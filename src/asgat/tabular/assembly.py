@@ -111,14 +111,12 @@ def assemble(
 
 
 def _guess_id(nodes: Table, label: str | None, notes: list[str]) -> str:
-    usual = next((name for name in IDS if name in nodes.columns and name != label), None)
-    if usual is not None:
-        return usual
-    first = next((name for name in nodes.columns if name != label), None)
-    if first is None:
+    names = [name for name in (*IDS, *nodes.columns) if name in nodes.columns and name != label]
+    if not names:
         raise AsgatError(f"{nodes.source} has no column of ids; name it with --id.")
-    notes.append(f"The first column of {nodes.source}, {first!r}, is taken as the id.")
-    return first
+    if names[0] not in IDS:
+        notes.append(f"The first column of {nodes.source}, {names[0]!r}, is taken as the id.")
+    return names[0]
 
 
 def _guess_ends(edges: Table, source: str | None, target: str | None, notes: list[str]) -> tuple[str, str]:
