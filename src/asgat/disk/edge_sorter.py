@@ -23,13 +23,8 @@ class EdgeSorter:
     r"""Collects edges on disk, sorts them bucket by bucket and writes the rows of their graph.
 
     The graph is that of :meth:`asgat.graph.Graph.from_edges`: both directions of every edge, of several entries for a
-    pair the one with the largest weight, and no entry for a weight of zero. Two passes over the spilled edges;
-    8 bytes per node and one bucket are in memory.
-
-    Args:
-        folder: for temporary files.
-        num_nodes: the number of nodes.
-        memory: bytes a bucket may take while it is sorted.
+    pair the one with the largest weight, and no entry for a weight of zero. Two passes over the edges, which are
+    written to temporary files of the folder; 8 bytes per node and one bucket, of ``memory`` bytes, are in memory.
     """
 
     def __init__(self, folder: Path, num_nodes: int, memory: int = 512 << 20) -> None:
