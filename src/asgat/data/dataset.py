@@ -41,6 +41,10 @@ class Split:
         """The three parts by name."""
         return {"train": self.train, "val": self.val, "test": self.test}
 
+    def masks(self, num_nodes: int) -> dict[str, npt.NDArray[np.bool_]]:
+        """The three parts by name, each as a mask [num_nodes]."""
+        return {part: np.isin(np.arange(num_nodes), nodes) for part, nodes in self.parts().items()}
+
     def __repr__(self) -> str:
         return f"Split(train={len(self.train)}, val={len(self.val)}, test={len(self.test)})"
 
@@ -108,11 +112,10 @@ class Dataset:
         weight = self.graph.adjacency.tocoo().data
         if np.any(weight != 1):
             data.edge_weight = torch.from_numpy(weight.astype(np.float32))
+        masks = [split.masks(self.num_nodes) for split in self.splits]
         for part in ("train", "val", "test"):
-            mask = np.zeros((self.num_nodes, len(self.splits)), dtype=bool)
-            for number, split in enumerate(self.splits):
-                mask[split.parts()[part], number] = True
-            data[f"{part}_mask"] = torch.from_numpy(mask[:, 0] if len(self.splits) == 1 else mask)
+            mask = np.stack([held[part] for held in masks], axis=1)
+            data[f"{part}_mask"] = torch.from_numpy(mask[:, 0] if len(masks) == 1 else mask)
         return data
 
     def __repr__(self) -> str:

@@ -24,10 +24,7 @@ USER_PROTOCOL = "own"  # the protocol of a user's graph, as run directories have
 class Encoding:
     """What is needed to read another graph in the same way, or to name what a model predicts.
 
-    Args:
-        encoder: of the features.
-        classes: the classes, of the type the labels had.
-        columns: the user's column for each role.
+    Classes are of the type the labels had; columns are the user's for each role.
     """
 
     encoder: FeatureEncoder
@@ -77,12 +74,10 @@ def encode_user_graph(
     """Encodes features and labels of a graph and splits its labelled nodes.
 
     Args:
-        user_graph: the graph.
         y: labels of its selected nodes; None takes those it has.
         mask: nodes to learn from, as a mask or as indices; None takes the graph's split, or its selected nodes, or
             draws a stratified split.
         val_mask: nodes for early stopping; None takes a quarter of the mask.
-        seed: of the split.
         test: whether a split that is drawn has a test part.
     """
     notes, num_nodes = list(user_graph.notes), user_graph.num_nodes

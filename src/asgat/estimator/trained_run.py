@@ -30,15 +30,9 @@ class TrainedRun:
     """A trained model with everything it was trained on.
 
     Args:
-        path: the run directory.
-        model: the trained model, ready to evaluate.
-        name: its name in the registry.
-        config: its settings.
-        dataset: graph, features as the model takes them, labels (-1 without one), and one split: that of the saved
-            model.
+        name: the model's name in the registry.
+        dataset: graph, features as the model takes them, labels, and one split: that of the saved model.
         ids: the user's ids of the nodes, or node numbers for a data set known by name.
-        class_names: name of each class.
-        feature_names: name of each column of the features.
         is_user_graph: whether the graph is the user's and lies in the run directory.
     """
 
@@ -102,18 +96,11 @@ class TrainedRun:
         return known[str(node)]
 
     def _mask(self, part: str) -> npt.NDArray[np.bool_]:
-        mask = np.zeros(self.dataset.num_nodes, dtype=bool)
-        mask[self.dataset.splits[0].parts()[part]] = True
-        return mask
+        return self.dataset.splits[0].masks(self.dataset.num_nodes)[part]
 
 
 def load_run(path: Path | str, data_dir: Path | str | None = None) -> TrainedRun:
-    """Reads a run directory of ``asgat fit`` (the graph is in it) or of ``asgat train`` (the data set has a name).
-
-    Args:
-        path: the run directory.
-        data_dir: folder with the benchmark files, for runs on one of those.
-    """
+    """Reads a run directory of ``asgat fit`` (the graph is in it) or of ``asgat train`` (the data set has a name)."""
     path = Path(path)
     if not (path / "model.safetensors").is_file():
         raise AsgatError(f"{path} is not a run directory with a model; `asgat fit` and `asgat train` write them.")
