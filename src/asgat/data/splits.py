@@ -21,10 +21,7 @@ def stratified_splits(
 
     Args:
         y: labels of shape [N].
-        num_splits: how many splits to draw.
-        seed: a non-negative integer.
-        train: share of each class to train on.
-        val: share of each class to validate on; what is left is the test part.
+        train, val: shares of each class to train and to validate on; what is left is the test part.
     """
     if num_splits < 1:
         raise AsgatError(f"num_splits must be at least 1, but is {num_splits}.")
