@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from asgat.data.dataset import METRICS
 from asgat.data.splits import stratified_splits
 from asgat.disk.disk_graph import PARTS, Header, OnDiskGraph, check_name
 from asgat.disk.edge_reader import Chunk
-from asgat.disk.edge_sorter import EdgeSorter
+from asgat.disk.edge_sorter import EdgeSorter, row_blocks
 from asgat.disk.ordering import Order, locality_order
 from asgat.errors import AsgatError
 from asgat.graph.graph import SelfLoops
@@ -25,7 +26,7 @@ from asgat.tables.truncated_builder import node_records
 Array = npt.NDArray[Any]
 Say = Callable[[str], None]
 
-_ENTRIES = 4 << 20  # entries processed at once
+_ENTRIES = 4 << 20  # entries and rows processed at once
 _ROWS = 1 << 16  # feature rows copied at once
 
 
@@ -163,7 +164,8 @@ def _write(
     new_indptr = np.concatenate([[0], np.cumsum(np.diff(indptr)[node])]).astype(np.int64)
     files["indptr"][:] = new_indptr
     root = np.empty(len(node))
-    for first, last in _row_blocks(new_indptr):
+    blocks = list(pairwise(row_blocks(np.diff(new_indptr) + 1, _ENTRIES)))
+    for first, last in blocks:
         entries = slice(new_indptr[first], new_indptr[last])
         old = node[first:last]
         size = indptr[old + 1] - indptr[old]
@@ -180,7 +182,7 @@ def _write(
         np.maximum.at(largest, row, weight)
         relative = np.bincount(row, weight / largest[row], minlength=last - first)
         root[first:last] = np.sqrt(largest) * np.sqrt(relative)
-    for first, last in _row_blocks(new_indptr):
+    for first, last in blocks:
         entries = slice(new_indptr[first], new_indptr[last])
         row = np.repeat(np.arange(first, last), np.diff(new_indptr[first : last + 1]))
         scale = 1.0 if weights is None else np.sqrt(files["weight"][entries])
@@ -198,13 +200,3 @@ def _write(
         files["features"][start : start + _ROWS] = block
     for array in files.values():
         array.flush()
-
-
-def _row_blocks(indptr: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Ranges of rows with a bounded number of entries and rows, at least one row each."""
-    n, first = len(indptr) - 1, 0
-    while first < n:
-        last = int(np.searchsorted(indptr, indptr[first] + _ENTRIES, side="right")) - 1
-        last = min(max(last, first + 1), first + _ENTRIES, n)
-        yield first, last
-        first = last

@@ -60,11 +60,11 @@ class EdgeSorter:
 
     def write(self, self_loops: SelfLoops = "keep") -> tuple[npt.NDArray[np.int64], Array, Array | None]:
         """The rows: indptr, and indices and, unless all are 1, weights in memory-mapped files of the folder."""
-        bounds = self._buckets()
+        bounds = row_blocks(self.count + 1, self.memory // _BYTES_PER_ENTRY)  # a self-loop may be added
         degree = np.zeros(len(self.count), dtype=np.int64)
         indices_file, weight_file = self.folder / "indices.bin", self.folder / "weight.bin"
         with indices_file.open("wb") as indices, weight_file.open("wb") as weights:
-            for (first, last), file in zip(pairwise(bounds.tolist()), self._distribute(bounds), strict=True):
+            for (first, last), file in zip(pairwise(bounds), self._distribute(bounds), strict=True):
                 edges = np.fromfile(file, dtype=_EDGE)
                 ends = edges["source"].astype(np.int64), edges["target"].astype(np.int64)
                 row, col, weight = merge_entries(*ends, edges["weight"], self_loops, range(first, last))
@@ -76,17 +76,7 @@ class EdgeSorter:
         indptr = np.concatenate([[0], np.cumsum(degree)])
         return indptr, _map(indices_file, np.int32), _map(weight_file, np.float64) if self.weighted else None
 
-    def _buckets(self) -> Array:
-        """First rows of the buckets, and the end: each holds as many entries as fit, at least one row."""
-        n, room = len(self.count), max(1, self.memory // _BYTES_PER_ENTRY)
-        total = np.cumsum(self.count + 1)  # a self-loop may be added
-        bounds = [0]
-        while bounds[-1] < n:
-            before = int(total[bounds[-1] - 1]) if bounds[-1] else 0
-            bounds.append(max(bounds[-1] + 1, int(np.searchsorted(total, before + room, side="right"))))
-        return np.array(bounds, dtype=np.int64)
-
-    def _distribute(self, bounds: Array) -> list[Path]:
+    def _distribute(self, bounds: list[int]) -> list[Path]:
         files = [self.folder / f"bucket-{i}.bin" for i in range(len(bounds) - 1)]
         for file in files:
             file.touch()
@@ -105,6 +95,15 @@ class EdgeSorter:
                     both[order[places[i] : places[i + 1]]].tofile(target)
         self.spill.unlink()
         return files
+
+
+def row_blocks(size: npt.NDArray[np.int64], room: int) -> list[int]:
+    """First rows of blocks, and the end: a block holds as many rows of these sizes as fit, at least one."""
+    total, bounds = np.concatenate([[0], np.cumsum(size)]), [0]
+    while bounds[-1] < len(size):
+        fitting = int(np.searchsorted(total, total[bounds[-1]] + room, side="right")) - 1
+        bounds.append(max(bounds[-1] + 1, fitting))
+    return bounds
 
 
 def _map(path: Path, dtype: type[np.generic]) -> Array:
