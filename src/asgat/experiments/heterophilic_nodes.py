@@ -11,13 +11,12 @@ from rich.table import Table
 from asgat.data.dataset import Dataset
 from asgat.experiments import scores
 from asgat.experiments.experiment import Experiment, Result, Row, datasets_of, rows_of
-from asgat.experiments.plotting import COLOURS, MARKERS, dataset_title
+from asgat.experiments.plotting import COLOURS, MARKERS, dataset_title, panels
 from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.result_table import mean_std, result_table
 from asgat.experiments.trained_model import train_all_seeds
 from asgat.graph import Graph
 from asgat.graph.homophily import node_homophily
-from asgat.report.drawing import new_figure, style_axis
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -111,8 +110,7 @@ def _best(rows: list[Row], i: int) -> str:
 
 def draw(result: Result) -> dict[str, Any]:
     datasets = datasets_of(result)
-    figure = new_figure(6.2 * len(datasets) + 2.0, 4.8)
-    axes = figure.subplots(1, len(datasets), squeeze=False, sharey=True)[0]
+    figure, (axes,) = panels(6.2 * len(datasets) + 2.0, 4.8, 1, len(datasets), sharey=True)
     models = list(dict.fromkeys(row["model"] for row in result["rows"]))
     ours = [model for model in models if model.startswith("asgat-")]
     others = [model for model in models if model not in (*ours, VOTE)]
@@ -138,7 +136,6 @@ def draw(result: Result) -> dict[str, Any]:
         axis.set_xticks(place, counts)
         xlabel = "share β_v of neighbours with the node's own class (bins of 0.1)"
         axis.set(title=dataset_title(dataset), xlabel=xlabel, ylim=(-3, 103))
-        style_axis(axis)
     axes[0].set_ylabel("accuracy on test nodes, in percent")
     axes[-1].legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)
     title = "Heterophilic nodes of homophilic graphs"

@@ -12,7 +12,7 @@ from rich.table import Table
 from asgat.data.dataset import Dataset
 from asgat.errors import AsgatError
 from asgat.experiments.experiment import Experiment, Result, Row
-from asgat.experiments.plotting import COLOURS, MARKERS, dataset_title
+from asgat.experiments.plotting import COLOURS, MARKERS, dataset_title, panels
 from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.result_table import mean_std, result_table
 from asgat.experiments.trained_model import load_or_train
@@ -22,7 +22,6 @@ from asgat.graph import Graph
 from asgat.graph.hops import hop_distances
 from asgat.nn import ASGAT
 from asgat.nn.attention import attend
-from asgat.report.drawing import new_figure, style_axis
 from asgat.spectral import spectral_density
 from asgat.training.inputs import graph_for
 
@@ -132,15 +131,14 @@ def tables(result: Result) -> list[Table]:
 
 
 def draw(result: Result) -> dict[str, Any]:
-    figure = new_figure(14.0, 5.0)
-    axes = figure.subplots(1, 4, width_ratios=[1.0, 1.35, 1.35, 0.9])
+    figure, (axes,) = panels(14.0, 5.0, 1, 4, "y", width_ratios=[1.0, 1.35, 1.35, 0.9])
+    axes[0].grid(axis="x", color="0.92")
     colours = {"low-pass": COLOURS[0], "high-pass": COLOURS[3]}
     for row in result["rows"]:
         label = f"head {row['head'] + 1}: {row['kind']}"
         axes[0].plot(result["frequency"], row["response"], color=colours[row["kind"]], lw=1.8, label=label)
     axes[0].set(xlabel="frequency λ", ylabel="learned response g(λ)", xlim=(0, 2), title="two heads of layer 1")
     axes[0].legend(frameon=False, fontsize=8)
-    style_axis(axes[0])
     place = layout(result["hop"], result["edges"])
     largest = max(max(row["attention"]) for row in result["rows"])
     for axis, row in zip(axes[1:3], result["rows"], strict=True):
@@ -152,7 +150,6 @@ def draw(result: Result) -> dict[str, Any]:
     axes[3].set_xticks(np.arange(5), NAMES, rotation=30)
     axes[3].set(ylabel="attention, in percent", title="mean over all nodes")
     axes[3].legend(frameon=False, fontsize=8)
-    style_axis(axes[3], "y")
     network = f"{dataset_title(result['dataset'])}, node {result['centre']} and its three-hop network"
     figure.suptitle(f"{network}: shapes are classes, rings are hops")
     return {"illustration": figure}
