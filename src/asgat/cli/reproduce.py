@@ -11,23 +11,12 @@ from asgat.cli import options
 from asgat.cli.output import check_writable, console, errors, interrupted, say
 from asgat.errors import AsgatError, suggest
 
-NAMES = (
-    "micro",
-    "macro",
-    "heterophilic-nodes",
-    "sparsity",
-    "k-sweep",
-    "frequency",
-    "heads",
-    "heat",
-    "illustration",
-    "approximations",
-)
+NAMES = "micro, macro, heterophilic-nodes, sparsity, k-sweep, frequency, heads, heat, illustration, approximations"
 ALL = "all"
 
 
 def reproduce(
-    name: Annotated[str, typer.Argument(help=f"{', '.join(NAMES)}; or {ALL}.")],
+    name: Annotated[str, typer.Argument(help=f"{NAMES}; or {ALL}.")],
     out: Annotated[Path, typer.Option(help="Folder for results and run directories.")] = Path("runs/reproduce"),
     quick: Annotated[bool, typer.Option("--quick", help="Few runs, epochs and data sets: a trial, no result.")] = False,
     datasets: Annotated[str | None, typer.Option(help="Data sets, separated by commas. Default: the paper's.")] = None,
@@ -42,10 +31,6 @@ def reproduce(
 
     A stopped command resumes when it is started again. Data sets without files are skipped.
     """
-    if name not in (*NAMES, ALL):
-        raise AsgatError(f"There is no experiment {name!r}. {suggest(name, [*NAMES, ALL])}")
-    place = options.check_device(device, deterministic)
-    check_writable(out / "NAME.json")
     from asgat.data import get_info
     from asgat.experiments import paper
     from asgat.experiments.experiment import run_experiment
@@ -53,6 +38,10 @@ def reproduce(
     from asgat.experiments.reproduction import NoResultError, Reproduction
     from asgat.nn.registry import model_spec
 
+    if name not in (*EXPERIMENTS, ALL):
+        raise AsgatError(f"There is no experiment {name!r}. {suggest(name, [*EXPERIMENTS, ALL])}")
+    place = options.check_device(device, deterministic)
+    check_writable(out / "NAME.json")
     only_data = None if datasets is None else tuple(options.parse_names("--datasets", datasets))
     only_models = None if models is None else tuple(options.parse_names("--models", models))
     numbers = tuple(options.parse_numbers("--seeds", seeds))
@@ -66,7 +55,7 @@ def reproduce(
         try:
             if name == ALL:
                 reproduction.select_datasets(paper.DATASETS, paper.DATASETS)  # raises if none of them is available
-            for one in NAMES if name == ALL else [name]:
+            for one in EXPERIMENTS if name == ALL else [name]:
                 status.update(one)
                 try:
                     tables, files = run_experiment(EXPERIMENTS[one], reproduction)

@@ -26,7 +26,7 @@ from asgat.config import TrainConfig
 from asgat.errors import AsgatError
 from asgat.nn.registry import make_config
 from asgat.tuning.evaluation import TrialScore
-from asgat.tuning.heartbeat import Heartbeat, last_stamp, stamp
+from asgat.tuning.heartbeat import heartbeat, last_stamp, stamp
 from asgat.tuning.space import BATCHED, Range, SearchSpace, trial_settings
 from asgat.tuning.storage import import_optuna
 from asgat.tuning.worker import Worker
@@ -80,15 +80,24 @@ class Tuner:
         with self.worker.exclusive() as exclusive:
             try:
                 self.study: Study = self.optuna.create_study(storage=storage, study_name=name, direction="maximize")
-                new = True
+                patience = 0.0
             except self.optuna.exceptions.DuplicatedStudyError:
                 self.study = self.optuna.load_study(storage=storage, study_name=name)
-                new = not self._has_facts(exclusive)
-            if new:  # or its creator was killed before it wrote the facts
+                patience = 0.0 if exclusive else 5.0  # its creator may be about to write the facts
+            give_up = time.monotonic() + patience
+            while "facts" not in self.study.user_attrs and time.monotonic() < give_up:
+                time.sleep(0.1)
+            if "facts" not in self.study.user_attrs:  # it is new, or its creator was killed
                 for start in search.starts[len(self._trials()) :]:
                     self.study.enqueue_trial(start)
                 self.study.set_user_attr("facts", wanted)
-        self._check_facts(wanted)
+        theirs, ours = json.loads(self.study.user_attrs["facts"]), json.loads(wanted)
+        differing = sorted(key for key in ours.keys() | theirs.keys() if ours.get(key) != theirs.get(key))
+        if differing:
+            raise AsgatError(
+                f"The study {name} was made with other settings ({', '.join(differing)}); "
+                "choose another --out or --storage."
+            )
         self.study.sampler = self._sampler(0, {})
 
     def run(
@@ -185,7 +194,7 @@ class Tuner:
         configs = [make_config(self.model, **values) for values in settings]
         error = ""
         try:
-            with Heartbeat(group, self.heartbeat):
+            with heartbeat(group, self.heartbeat):
                 scores = evaluate(configs)
         except (AsgatError, torch.OutOfMemoryError) as reason:  # settings that cannot be trained
             error = str(reason)
@@ -235,25 +244,6 @@ class Tuner:
         row = {"trial": position(trial, everything), "value": score.pop("mean", trial.value), **score}
         row["settings"] = kept.get("settings", {})
         return {**row, **{key: kept[key] for key in ("error", RETRY_OF) if key in kept}}
-
-    # -- facts --------------------------------------------------------------------------------------------------------
-
-    def _has_facts(self, exclusive: bool) -> bool:
-        for _ in range(1 if exclusive else 50):  # its creator may be about to write them
-            if "facts" in self.study.user_attrs:
-                return True
-            time.sleep(0.0 if exclusive else 0.1)
-        return False
-
-    def _check_facts(self, wanted: str) -> None:
-        found = self.study.user_attrs.get("facts")
-        if found != wanted:
-            theirs, ours = json.loads(found or "{}"), json.loads(wanted)
-            differing = sorted(key for key in ours.keys() | theirs.keys() if ours.get(key) != theirs.get(key))
-            raise AsgatError(
-                f"The study {self.study.study_name} was made with other settings ({', '.join(differing)}); "
-                "choose another --out or --storage."
-            )
 
 
 def position(trial: FrozenTrial, trials: Sequence[FrozenTrial]) -> int:
