@@ -18,7 +18,7 @@ def test_removed_heads_have_attention_weights_of_zero(heads, factor):
     torch.manual_seed(0)
     model = ASGAT(5, 4, 3, heads=3, k=4).eval()
     x = torch.randn(GRAPH.num_nodes, 5)
-    _, (first, second) = model(x, GRAPH, return_attention_weights=False)
+    _, (first, second) = model(x, GRAPH, return_attention_weights=True)
     conv, last = model.convs
     with torch.no_grad():
         conv.bias.normal_()  # type: ignore[union-attr]

@@ -11,7 +11,8 @@ from tests.strategies import ZOO, graphs
 from asgat.data import load_dataset
 from asgat.explain.bands import BANDS, Bands, smooth_steps
 from asgat.filters import HeatFilter, MLPFilter
-from asgat.spectral import ChebyshevOperator, ExactOperator, TableOperator
+from asgat.spectral import ChebyshevOperator, ExactOperator
+from asgat.tables import TableOperator
 
 GENERIC = ZOO["generic too"]
 

@@ -1,3 +1,5 @@
+import copy
+import pickle
 from functools import partial
 from typing import Any
 
@@ -13,6 +15,7 @@ from asgat.filters import HeatFilter
 from asgat.nn import ASGAT, ASGATConv
 from asgat.nn.asgat import with_adjacency
 from asgat.nn.attention import SparseAttention
+from asgat.nn.stacking import stack
 from asgat.spectral import ExactOperator
 
 GRAPH = ZOO["generic"]
@@ -87,6 +90,46 @@ def test_propagation_is_a_response_over_the_whole_spectrum(operator, elu):
 
 def test_propagation_that_goes_back_at_once_changes_nothing():
     torch.testing.assert_close(model(propagate=True, alpha=1.0)(X, GRAPH), model()(X, GRAPH))
+
+
+@pytest.mark.parametrize("elu", AFTER)
+def test_a_linear_last_layer_is_a_map_of_every_node_alone(elu):
+    net = model(linear=True, elu=elu)
+    out, (attention,) = net(X, GRAPH, return_attention_weights=True)
+    conv, linear = net.layers
+    after_hidden, after_last = AFTER[elu]
+    hidden = (attention.to_dense() @ (X @ conv.weight)).transpose(0, 1).flatten(1) + conv.bias
+    truth = F.linear(F.elu(hidden) if after_hidden else hidden, linear.weight, linear.bias)
+    torch.testing.assert_close(out, F.elu(truth) if after_last else truth)
+
+
+def test_of_a_linear_last_layer_the_others_attend_and_all_are_drawn_again():
+    net = model(linear=True, num_layers=3)
+    assert net.convs == list(net.layers[:2])
+    assert len(net.certificates(net.convs[0].operator_for(X, GRAPH))) == 2
+    before = {name: value.clone() for name, value in net.state_dict().items()}
+    net.reset_parameters()
+    changed = {name for name, value in net.state_dict().items() if not torch.equal(value, before[name])}
+    assert {"layers.0.weight", "layers.1.weight", "layers.2.weight"} <= changed
+
+
+def test_dropout_acts_on_a_linear_last_layer_too():
+    net = model(linear=True, heads=1, dropout=0.9, elu="none").train()
+    conv, linear = net.layers
+    with torch.no_grad():  # attention that gives the same to all: only the last dropout can tell nodes apart
+        conv.weight.zero_()
+        conv.bias.fill_(1.0)
+        linear.weight.fill_(1.0)
+    assert net(X, GRAPH)[:, 0].unique().numel() > 1
+
+
+def test_a_layer_applied_alone_includes_jump_and_activation():
+    net = model(jump=True, num_layers=3)
+    operator = net.convs[0].operator_for(X, GRAPH)
+    hidden = X
+    for index in range(3):
+        hidden = net.apply_layer(index, hidden, operator, X)
+    assert torch.equal(hidden, net(X, GRAPH))
 
 
 def test_adjacency_rows_are_features_with_weights_of_their_own():
@@ -215,10 +258,28 @@ def test_it_learns():
     assert losses[-1] < 0.1 * losses[0]
 
 
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda net: pickle.loads(pickle.dumps(net))])
+def test_copies_after_a_forward_with_a_cached_operator(copied):
+    """A deep copy shares the operator, which never changes; a pickled one does without it."""
+    net = model(operator="chebyshev", cached=True, propagate=True, filter=HeatFilter)
+    expected = net(X, GRAPH)
+    other = copied(net)
+    held = other.convs[0]._cache.operator
+    assert held is (net.convs[0]._cache.operator if copied is copy.deepcopy else None)
+    assert torch.equal(other(X, GRAPH), expected)
+    with torch.no_grad():
+        other.convs[0].weight.zero_()
+    assert torch.equal(net(X, GRAPH), expected)
+    stacked = stack([net, other])
+    logits = stacked(X, GRAPH)
+    assert torch.equal(copied(stacked)(X, GRAPH), logits)
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"num_layers": 0}, "num_layers must be at least 1, but is 0"),
+        ({"num_layers": 0}, "num_layers must be at least 1, but is 0: one attends"),
+        ({"num_layers": 1, "linear": True}, "at least 2, but is 1: one attends before the linear one"),
         ({"elu": "first"}, "elu must be every, hidden, last or none, not 'first'"),
         ({"k": 0}, "k must be at least 1"),
         ({"out_heads": 0}, "heads must be at least 1"),

@@ -479,9 +479,9 @@ def test_autocast_leaves_the_selection_alone(storage):
     """The table's products stay in single precision: the same nodes, with the same weights."""
     torch.manual_seed(0)
     conv, operator, x = ASGATConv(6, 4, heads=2, k=3), table(storage=storage), torch.randn(50, 6)
-    out, plain = conv(x, operator, return_attention_weights=True)
+    out, plain = conv(x, operator), conv.attention(operator, certified=True)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        cast_out, cast = conv(x, operator, return_attention_weights=True)
+        cast_out, cast = conv(x, operator), conv.attention(operator, certified=True)
         assert (x @ conv.weight).dtype == torch.bfloat16, "autocast is on"
     assert torch.equal(cast.index, plain.index)
     assert torch.equal(cast.weight, plain.weight)
@@ -500,9 +500,12 @@ def test_a_complete_table_gives_what_all_pairs_give(seed):
         torch.testing.assert_close(a, e, atol=1e-9, rtol=1e-9)
 
 
-def test_attention_that_is_returned_carries_its_certificate():
+def test_attention_carries_a_certificate_where_it_is_asked_for():
     conv, operator, x = ASGATConv(6, 4, heads=2, k=3), table(), torch.randn(50, 6)
-    _, attention = conv(x, operator, return_attention_weights=True)
+    out, attention = conv(x, operator, return_attention_weights=True)
+    assert attention.certificate is None
+    assert torch.equal(conv(x, operator, return_attention_weights=False), out)
+    attention = conv.attention(operator, certified=True)
     assert attention.certificate is not None
     assert attention.certificate.bound.shape == (2, 50)
     assert 0 < attention.certificate.max_bound < float("inf")

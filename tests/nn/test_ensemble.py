@@ -12,7 +12,7 @@ from asgat.tables import TableOperator
 SIZES = 3, 2, 9  # features, classes, nodes
 
 
-def committee(members=3, **settings) -> Any:
+def ensemble(members=3, **settings) -> Any:
     config = make_config("asgat-plus", members=members, **{"hidden": 4, "heads": 2, "k": 3, "order": 4, **settings})
     torch.manual_seed(0)
     return model_spec("asgat-plus").make(config, *SIZES).double().eval()
@@ -25,7 +25,7 @@ def problem() -> Any:
 
 
 def test_it_averages_the_probabilities_of_networks_that_share_nothing():
-    net, (x, operator) = committee(), problem()
+    net, (x, operator) = ensemble(), problem()
     each = torch.stack([member(x, operator).softmax(-1) for member in net.members])
     assert (each[0] - each[1]).abs().max() > 1e-3
     torch.testing.assert_close(net(x, operator).softmax(-1), each.mean(0))
@@ -33,7 +33,7 @@ def test_it_averages_the_probabilities_of_networks_that_share_nothing():
 
 
 def test_huge_logits_do_not_overflow():
-    net, (x, operator) = committee(2), problem()
+    net, (x, operator) = ensemble(2), problem()
     for member in net.members:
         for conv in member.convs:
             conv.weight.data.mul_(1e4)
@@ -41,21 +41,22 @@ def test_huge_logits_do_not_overflow():
 
 
 def test_what_is_looked_at_is_the_first_members():
-    net, (x, operator) = committee(), problem()
-    assert isinstance(net, Ensemble)
-    assert net.convs == net.first.convs
-    out, attentions = net(x, operator, return_attention_weights=False)
+    net, (x, operator) = ensemble(), problem()
+    assert not isinstance(net, ASGAT)
+    first = net.members[0]
+    assert net.convs == first.convs
+    out, attentions = net(x, operator, return_attention_weights=True)
     torch.testing.assert_close(out, net(x, operator))
-    _, own = net.first(x, operator, return_attention_weights=False)
+    _, own = first(x, operator, return_attention_weights=True)
     assert all(torch.equal(a.index, b.index) for a, b in zip(attentions, own, strict=True))
     assert len(net.certificates(operator)) == 6
 
 
 def test_one_member_is_the_network_itself():
-    assert type(committee(1)) is ASGAT
-    assert type(committee(2)) is Ensemble
-    before = [value.clone() for value in committee(2).parameters()]
-    again = committee(2)
+    assert type(ensemble(1)) is ASGAT
+    assert type(ensemble(2)) is Ensemble
+    before = [value.clone() for value in ensemble(2).parameters()]
+    again = ensemble(2)
     again.reset_parameters()
     assert any(not torch.equal(a, b) for a, b in zip(before, again.parameters(), strict=True))
 

@@ -9,7 +9,7 @@ from asgat.data import load_dataset
 from asgat.estimator.graph_file import encode_graph
 from asgat.estimator.trained_run import load_run
 from asgat.nn.registry import make_config
-from asgat.training.run_directory import encode_model, load_model, read_metadata
+from asgat.training.run_directory import RunDirectory, encode_model, load_model, read_metadata
 from asgat.training.runner import run
 
 EVIL = '</script><img src=x onerror="document.title=1">'
@@ -40,8 +40,9 @@ def named(karate, tmp_path_factory):
     dataset = load_dataset("karate")
     metadata = {**read_metadata(karate), "protocol": "own", "dataset": f"own {EVIL}"}
     (path / "model.safetensors").write_bytes(encode_model(load_model(karate)[0].state_dict(), metadata))
-    for name in ("result.json", "metrics.jsonl", "config.toml"):
+    for name in ("metrics.jsonl", "config.toml"):
         (path / name).write_bytes((karate / name).read_bytes())
+    RunDirectory(path).write_result(RunDirectory(karate).read_result())
     ids = [EVIL, "{{data}}", "<!--", "\u2028'\"&\\", *(f"member {i}" for i in range(4, 34))]
     (path / "graph.npz").write_bytes(encode_graph(dataset, ids))
     names = {"classes": [f"left {EVIL}", "{{title}}"], "feature_names": [f"is {i}" for i in range(34)]}

@@ -145,7 +145,7 @@ def test_attention_distance_is_that_of_the_dense_weights(karate_run):
     held = attention_distance(karate_run.model, operator, karate_run.graph)
     distance = dense.hops(karate_run.graph)
     with torch.no_grad():
-        _, attentions = karate_run.model(*karate_run.inputs, return_attention_weights=False)
+        _, attentions = karate_run.model(*karate_run.inputs, return_attention_weights=True)
     for shares, attention in zip(held["layers"], attentions, strict=True):
         weights = attention.to_dense().numpy()
         for head, share in enumerate(shares):

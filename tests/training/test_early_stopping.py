@@ -59,7 +59,7 @@ def test_the_kept_epoch_must_match_the_best_of_both():
     assert [stopping.update(*f) for f in figures] == [True, False, False, True, True, False]
 
 
-def test_an_improvement_starts_the_wait_anew():
+def test_an_improvement_resets_the_wait():
     stopping = EarlyStopping(patience=3)
     figures = [(1.0, 0.5), (1.0, 0.5), (1.0, 0.5), (0.9, 0.5), (1.0, 0.5), (1.0, 0.5), (1.0, 0.5)]
     stops = []

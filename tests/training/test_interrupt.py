@@ -1,4 +1,4 @@
-"""Ctrl-C once, twice, and where it is not ours."""
+"""Ctrl-C once, twice, and where someone else handles it."""
 
 import os
 import signal
@@ -26,7 +26,7 @@ def test_the_first_asks_and_the_second_stops(capfd):
         press()
 
 
-def test_somebody_elses_handler_stays():
+def test_another_handler_stays():
     heard: list[int] = []
     before = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
     try:
@@ -39,7 +39,7 @@ def test_somebody_elses_handler_stays():
         signal.signal(signal.SIGINT, before)
 
 
-def test_beside_the_main_thread_nothing_changes():
+def test_outside_the_main_thread_nothing_changes():
     found = []
 
     def enter():

@@ -1,4 +1,4 @@
-"""Large arrays are not paid for twice."""
+"""The memory of large arrays is reused."""
 
 import platform
 import subprocess
@@ -10,7 +10,7 @@ SCRIPT = """
 import resource
 import sys
 import numpy as np
-from asgat.memory import keep_freed_memory
+from asgat.training.memory import keep_freed_memory
 
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -25,7 +25,7 @@ print(without, faults())
 """
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs glibc, whose allocator this is about")
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs glibc, whose allocator is set up here")
 def test_freed_memory_is_used_again():
     without, kept = map(int, subprocess.check_output([sys.executable, "-c", SCRIPT], text=True).split())
     assert without > 10 * max(kept, 1)

@@ -10,9 +10,11 @@ from asgat.errors import AsgatError
 from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.registry import make_config, model_spec
 from asgat.training import minibatch
-from asgat.training.minibatch import MinibatchStep, kept_rows
-from asgat.training.runner import make_inputs, run
-from asgat.training.step import Step
+from asgat.training.inputs import make_inputs
+from asgat.training.minibatch import MinibatchProgram, kept_rows
+from asgat.training.program import Program, Task
+from asgat.training.run_state import Job, Run
+from asgat.training.runner import run
 
 DATA = contextual_sbm(num_nodes=120, num_features=6, signal=0.8, seed=2)
 PLAIN: dict[str, Any] = dict(
@@ -21,14 +23,15 @@ PLAIN: dict[str, Any] = dict(
 CPU = torch.device("cpu")
 
 
-def steps(kind, changes, dtype=torch.float64, sparse=False):
+def program(kind, changes, dtype=torch.float64, sparse=False):
     config = make_config("asgat-plus", **{**PLAIN, **changes})
-    torch.manual_seed(5)
-    model = model_spec("asgat-plus").make(config, 6, 2, 120).to(dtype=dtype)
-    x, operator = make_inputs(DATA, "asgat-plus", config, CPU)
+    _, operator = make_inputs(DATA, "asgat-plus", config, CPU)
     x = SparseFeatures.from_dense(DATA.x, dtype=dtype) if sparse else torch.from_numpy(DATA.x).to(dtype)
-    inputs = x, operator.to(dtype=dtype)
-    return kind(model, inputs, torch.from_numpy(DATA.y), DATA.splits[0], config, "micro_f1")
+    spec = model_spec("asgat-plus")
+    task = Task(
+        lambda own: spec.make(own, 6, 2, 120).to(dtype), (x, operator.to(dtype=dtype)), torch.from_numpy(DATA.y)
+    )
+    return kind(task, [Run(Job(DATA.splits[0], 5, config), 0.5)], [None])
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -36,27 +39,27 @@ def steps(kind, changes, dtype=torch.float64, sparse=False):
     "changes", [{}, {"root": False, "elu": "every"}, {"layers": 1}, {"mix": True}, {"exact_sums": True}], ids=str
 )
 def test_a_batch_of_everything_is_a_full_batch(changes, sparse):
-    whole = steps(Step, changes, sparse=sparse)
-    parts = steps(MinibatchStep, {**changes, "batch_size": 120}, sparse=sparse)
+    whole = program(Program, changes, sparse=sparse)
+    parts = program(MinibatchProgram, {**changes, "batch_size": 120}, sparse=sparse)
     for _ in range(5):
-        assert torch.allclose(whole(), parts(), rtol=0, atol=1e-9)
-    assert torch.allclose(whole.evaluate(), parts.evaluate(), atol=1e-8)
+        assert torch.allclose(whole.epoch(), parts.epoch(), rtol=0, atol=1e-9)
+    assert torch.allclose(whole.evaluate()[0], parts.evaluate()[0], atol=1e-8)
 
 
 @settings(max_examples=10)
 @given(st.lists(st.integers(0, 119), min_size=1, max_size=30, unique=True))
 def test_logits_of_a_batch_are_those_of_the_whole_where_nothing_is_kept(nodes):
-    parts = steps(MinibatchStep, {"batch_size": 120})
-    whole = parts.evaluate()
+    parts = program(MinibatchProgram, {"batch_size": 120})
+    (whole,) = parts.evaluate()
     rows = torch.tensor(nodes)
     assert torch.allclose(parts.logits(rows), whole[rows], atol=1e-10)
 
 
 def test_kept_states_stand_in_for_what_is_not_computed(monkeypatch):
-    """Fresh from an evaluation they are the same numbers; gradients pass through those computed alone."""
+    """Fresh from an evaluation they are the same numbers; gradients pass through the computed ones only."""
     monkeypatch.setattr(minibatch, "FRESH", 1)
-    step = steps(MinibatchStep, {"batch_size": 10})
-    whole = step.evaluate()
+    step = program(MinibatchProgram, {"batch_size": 10})
+    (whole,) = step.evaluate()
     rows = torch.arange(0, 40, 4)
     assert torch.allclose(step.logits(rows), whole[rows], atol=1e-10)
     parts = [step._part(conv, rows, step.limit) for conv in step.net.convs]
@@ -67,12 +70,12 @@ def test_kept_states_stand_in_for_what_is_not_computed(monkeypatch):
 
 
 def test_the_evaluation_does_not_depend_on_the_size_of_its_blocks():
-    small, large = (steps(MinibatchStep, {"batch_size": size}) for size in (7, 120))
-    assert torch.allclose(small.evaluate(), large.evaluate(), atol=1e-10)
+    small, large = (program(MinibatchProgram, {"batch_size": size}) for size in (7, 120))
+    assert torch.allclose(small.evaluate()[0], large.evaluate()[0], atol=1e-10)
 
 
-def test_batches_are_other_ones_in_every_epoch_and_hold_every_node_once(monkeypatch):
-    step = steps(MinibatchStep, {"batch_size": 25})
+def test_batches_differ_in_every_epoch_and_hold_every_node_once(monkeypatch):
+    step = program(MinibatchProgram, {"batch_size": 25})
     seen: list[list[int]] = []
     logits = step.logits
 
@@ -81,8 +84,8 @@ def test_batches_are_other_ones_in_every_epoch_and_hold_every_node_once(monkeypa
         return logits(nodes)
 
     monkeypatch.setattr(step, "logits", watched)
-    step()
-    step()
+    step.epoch()
+    step.epoch()
     half = len(seen) // 2
     first, second = (sorted(node for nodes in part for node in nodes) for part in (seen[:half], seen[half:]))
     assert first == second == sorted(DATA.splits[0].train)
@@ -91,9 +94,10 @@ def test_batches_are_other_ones_in_every_epoch_and_hold_every_node_once(monkeypa
 
 
 def test_a_balanced_loss_in_batches_is_that_of_the_whole():
-    whole, parts = steps(Step, {"balanced": True}), steps(MinibatchStep, {"balanced": True, "batch_size": 120})
-    assert torch.allclose(whole(), parts(), atol=1e-9)
-    assert torch.isfinite(steps(MinibatchStep, {"balanced": True, "batch_size": 13})()).all()
+    whole = program(Program, {"balanced": True})
+    parts = program(MinibatchProgram, {"balanced": True, "batch_size": 120})
+    assert torch.allclose(whole.epoch(), parts.epoch(), atol=1e-9)
+    assert torch.isfinite(program(MinibatchProgram, {"balanced": True, "batch_size": 13}).epoch()).all()
 
 
 def test_it_trains_as_any_other_model(tmp_path):
@@ -112,8 +116,8 @@ def test_large_states_are_kept_in_a_file(monkeypatch):
     assert not large.any()
     large[3] = 2.0
     assert large[torch.tensor([3])].tolist() == [[2.0, 2.0, 2.0]]
-    step = steps(MinibatchStep, {"batch_size": 30})
-    assert torch.isfinite(step()).all()
+    step = program(MinibatchProgram, {"batch_size": 30})
+    assert torch.isfinite(step.epoch()).all()
 
 
 @pytest.mark.parametrize(
@@ -125,7 +129,7 @@ def test_large_states_are_kept_in_a_file(monkeypatch):
         ("asgat-arma", {}, "operator=chebyshev"),
     ],
 )
-def test_what_does_not_go_with_batches_is_refused(model, changes, words):
+def test_settings_that_do_not_work_in_batches_are_refused(model, changes, words):
     config = make_config(model, **{**PLAIN, **changes, "batch_size": 10, "epochs": 1})
     with pytest.raises(AsgatError, match=words):
         run(DATA, model, config, [0])

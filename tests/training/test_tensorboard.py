@@ -1,20 +1,20 @@
-"""What TensorBoard is told."""
+"""What TensorBoard gets."""
 
 import sys
 
 import pytest
 
 from asgat.errors import AsgatError
+from asgat.training.run_state import Epoch
 from asgat.training.tensorboard import TensorBoardLog
-from asgat.training.trainer import Epoch
 
 
 def test_without_a_folder_nothing_is_done():
-    told: list[int] = []
+    seen: list[int] = []
     with TensorBoardLog(None) as log:
-        progress = log.beside(lambda run, epoch: told.append(run))
+        progress = log.beside(lambda run, epoch: seen.append(run))
         progress(0, Epoch(0, 1, 1.0, 1.0, 0.5))
-    assert told == [0]
+    assert seen == [0]
     assert log.writers == {}
 
 
@@ -23,13 +23,13 @@ def test_every_epoch_is_written(tmp_path):
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    told: list[tuple[int, int]] = []
+    seen: list[tuple[int, int]] = []
     with TensorBoardLog(tmp_path) as log:
-        both = log.beside(lambda run, epoch: told.append((run, epoch.epoch)))
+        both = log.beside(lambda run, epoch: seen.append((run, epoch.epoch)))
         for run in (0, 3):
             for step in (1, 2, 3):
                 both(run, Epoch(0, step, 1.0 / step, 2.0 / step, step / 4))
-    assert told == [(0, 1), (0, 2), (0, 3), (3, 1), (3, 2), (3, 3)]
+    assert seen == [(0, 1), (0, 2), (0, 3), (3, 1), (3, 2), (3, 3)]
     for run in (0, 3):
         events = EventAccumulator(str(tmp_path / f"run-{run}"))
         events.Reload()
@@ -45,7 +45,7 @@ def test_a_missing_extra_is_named(tmp_path, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
-def test_a_folder_that_cannot_be_written_is_told(tmp_path):
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     pytest.importorskip("tensorboard")
     (tmp_path / "file").touch()
     with pytest.raises(AsgatError, match="cannot be written"), TensorBoardLog(tmp_path / "file") as log:

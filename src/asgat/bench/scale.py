@@ -52,7 +52,7 @@ def exponent(rows: list[dict[str, Any]], key: str) -> float | None:
 def measure(nodes: int, device_name: str) -> dict[str, Any]:
     """Builds the table of one block model, trains a few epochs and certifies a sample of rows."""
     from asgat.data import contextual_sbm
-    from asgat.nn import ASGAT
+    from asgat.nn.attention_model import AttentionModel
     from asgat.training.program import EagerEpochs, one_run
     from asgat.training.runner import make_task
 
@@ -74,7 +74,7 @@ def measure(nodes: int, device_name: str) -> dict[str, Any]:
         times.append(time.perf_counter() - started)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
     model, operator = task.example(config).to(device), task.inputs[1]
-    assert isinstance(model, ASGAT)
+    assert isinstance(model, AttentionModel)
     model.load_state_dict(program.weights[0])
     certificate = model.certificates(operator)[0]
     return {

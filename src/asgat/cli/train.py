@@ -149,13 +149,13 @@ class Job:
 
 def report_files(out: Path, data: Any) -> None:
     """Draws the learned filters of a run directory if its model has any, and prints the paths."""
-    from asgat.nn import ASGAT
+    from asgat.nn.attention_model import AttentionModel
     from asgat.report import filter_figure
     from asgat.training import load_model
     from asgat.training.inputs import graph_for
 
     model, name, config = load_model(out)
-    if isinstance(model, ASGAT):
+    if isinstance(model, AttentionModel):
         title = f"{name} on {data.name}: learned response of each head"
         figure = filter_figure(model, graph_for(data, config), out / "filters.png", title)
         say(f"learned filters: {figure}")

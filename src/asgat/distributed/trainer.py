@@ -19,7 +19,7 @@ from asgat.data.dataset import Split
 from asgat.distributed.process_group import Group
 from asgat.distributed.shard import Shard, Source, build_shard
 from asgat.errors import AsgatError
-from asgat.nn.asgat import ASGAT
+from asgat.nn.attention_model import AttentionModel
 from asgat.nn.registry import model_spec
 from asgat.training.checkpoint import Checkpointer
 from asgat.training.loop import train_runs
@@ -230,7 +230,7 @@ class ShardSplit:
     @torch.no_grad()
     def certified_figures(self, model: nn.Module, state: State) -> dict[str, Any]:
         """How far the attention can be from the paper's, where the table's rows are proven; nothing otherwise."""
-        if not isinstance(model, ASGAT) or not self.shard.operator.table.exact:
+        if not isinstance(model, AttentionModel) or not self.shard.operator.table.exact:
             return {}
         model.to(self.group.device).load_state_dict(state)
         certificates = model.certificates(self.shard.operator)

@@ -14,7 +14,8 @@ from asgat.explain.responses import Floats
 from asgat.graph import Graph
 from asgat.graph.hops import hop_distances
 from asgat.kernels import row_softmax
-from asgat.nn import ASGAT, ASGATConv
+from asgat.nn import ASGATConv
+from asgat.nn.attention_model import AttentionModel
 from asgat.spectral import SpectralOperator
 
 
@@ -46,7 +47,7 @@ class AttentionRows:
 
 @torch.no_grad()
 def attention_rows(
-    model: ASGAT, operator: SpectralOperator, graph: Graph, nodes: Ints, limit: int | None = None
+    model: AttentionModel, operator: SpectralOperator, graph: Graph, nodes: Ints, limit: int | None = None
 ) -> list[AttentionRows]:
     """What the given nodes attend to, layer by layer; with a limit, only the best of each row.
 

@@ -10,13 +10,13 @@ from asgat.errors import AsgatError
 from asgat.estimator.trained_run import TrainedRun
 from asgat.explain.attention_rows import attention_rows
 from asgat.explain.bands import BAND_NAMES
-from asgat.nn import ASGAT
+from asgat.nn.attention_model import AttentionModel
 
 
 def explain(run: TrainedRun, node: int) -> list[dict[str, Any]]:
     """A row per layer, head and attended node: what ``asgat explain`` shows of the node with this number."""
     check_attends(run)
-    layers = attention_rows(cast(ASGAT, run.model), run.inputs[1], run.attended_graph, np.array([node]))
+    layers = attention_rows(cast(AttentionModel, run.model), run.inputs[1], run.attended_graph, np.array([node]))
     rows = []
     for layer, found in enumerate(layers, start=1):
         for head in range(len(found.index)):
@@ -41,7 +41,7 @@ def explain(run: TrainedRun, node: int) -> list[dict[str, Any]]:
 
 def check_attends(run: TrainedRun) -> None:
     """Raises an error if the model has no spectral attention."""
-    if not isinstance(run.model, ASGAT):
+    if not isinstance(run.model, AttentionModel):
         raise AsgatError(
             f"{run.name} has no spectral attention to explain; name a run of an asgat model, such as asgat-cheb."
         )

@@ -29,9 +29,12 @@ def write_atomic(path: Path, content: bytes) -> None:
 
 
 def write_all(folder: Path, contents: Mapping[str, bytes]) -> None:
-    """Writes several files of a folder: all are on the disk before the first old one is replaced, in this order."""
+    """Writes several files of a folder: all are on the disk before the first old one is replaced, in this order.
+
+    Of several, the last one is removed first: where it is, all files are those it was written with.
+    """
     temporary: dict[str, Path] = {}
-    name = ""
+    name = next(iter(contents))
     try:
         folder.mkdir(parents=True, exist_ok=True)
         try:
@@ -41,6 +44,8 @@ def write_all(folder: Path, contents: Mapping[str, bytes]) -> None:
                     file.write(content)
                     file.flush()
                     os.fsync(file.fileno())
+            if len(contents) > 1:
+                (folder / name).unlink(missing_ok=True)
             for name in contents:
                 os.replace(temporary[name], folder / name)
         except BaseException:

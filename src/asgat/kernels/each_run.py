@@ -72,15 +72,18 @@ class _Matmul(torch.autograd.Function):
         x, weight = ctx.saved_tensors
         grad = grad.contiguous()
         to_x = _products(grad, weight.mT) if ctx.needs_input_grad[0] else None
-        to_weight = _products(x.mT, grad) if ctx.needs_input_grad[1] else None
+        to_weight = None
+        if ctx.needs_input_grad[1]:  # by the product that autograd takes for a single run
+            columns = weight.stride(-2) == 1 and weight.stride(-1) == weight.size(-2)
+            to_weight = _products(grad.mT, x).mT if columns else _products(x.mT, grad)
         return to_x if to_x is None or x.dim() == 3 else to_x.sum(dim=0), to_weight
 
 
 def _products(left: Tensor, right: Tensor) -> Tensor:
-    """Of every run's matrices; the left one may be shared."""
-    lefts = left.unbind() if left.dim() == 3 else (left,) * right.size(0)
-    pairs = zip(lefts, right.unbind(), strict=True)
-    return torch.stack([torch.mm(aligned(a), aligned(b)) for a, b in pairs])
+    """Of every run's matrices; one of the two may be shared by all."""
+    runs = max(left.size(0) if left.dim() == 3 else 0, right.size(0) if right.dim() == 3 else 0)
+    lefts, rights = (part.unbind() if part.dim() == 3 else (part,) * runs for part in (left, right))
+    return torch.stack([torch.mm(aligned(a), aligned(b)) for a, b in zip(lefts, rights, strict=True)])
 
 
 class _Elu(torch.autograd.Function):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Literal, cast
+from typing import Literal, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -12,20 +11,20 @@ import torch
 from torch import Tensor, nn
 
 from asgat.errors import AsgatError
-from asgat.filters import MLPFilter, PageRankFilter, SpectralFilter
+from asgat.filters import PageRankFilter
 from asgat.graph import Graph
-from asgat.kernels.each_run import elu
+from asgat.kernels.each_run import add_bias, elu
 from asgat.kernels.sparse_features import SparseFeatures, dropout
-from asgat.nn.asgat_conv import ASGATConv, OperatorFactory, product
-from asgat.nn.attention import SparseAttention, attend, filtered
+from asgat.nn.asgat_conv import ASGATConv, LayerOptions, product
+from asgat.nn.attention import SparseAttention, filtered
+from asgat.nn.attention_model import AttentionModel
 from asgat.nn.layer_cache import LayerCache
 from asgat.spectral import SpectralOperator
-from asgat.spectral.certificate import Certificate
 
 Elu = Literal["every", "hidden", "last", "none"]
 
 
-class ASGAT(nn.Module):
+class ASGAT(AttentionModel):
     r"""The adaptive spectral graph attention network of `"Beyond Low-Pass Filters: Adaptive Feature Propagation on
     Graphs" <https://arxiv.org/abs/2103.14187>`_: :class:`ASGATConv` layers, hidden ones with concatenated heads.
 
@@ -38,18 +37,19 @@ class ASGAT(nn.Module):
         out_heads: heads of the last layer, averaged.
         k: nodes each node attends to per head; None for all it reaches.
         dropout: on inputs and attention weights of every layer.
-        elu: where the ELU stands: after ``"every"`` layer (the paper), after the ``"last"`` only (the authors'
+        elu: where the ELU is applied: after ``"every"`` layer (the paper), after the ``"last"`` only (the authors'
             program), after the ``"hidden"`` ones (the usual way), or nowhere (``"none"``).
-        root: add :math:`x_v W_{self}` in every layer (not in the paper).
-        mix: learn how much each head of a layer counts (not in the paper).
-        gain: factor of what is attended to, beside the root term (not in the paper).
+        linear: make the last layer a linear map of every node alone, :math:`h_v W + b`. With two layers a single
+            attention layer remains, as in the paper's frequency ablation.
         jump: add :math:`x_v W_{jump}`, a map of the input, to the last layer's output (not in the paper).
         propagate: pass the output through one more learned response, :math:`U g(\Lambda) U^\top`, over the whole
             spectrum: a :class:`~asgat.filters.PageRankFilter`, linear in the number of edges (not in the paper).
         alpha: of that response at the start; 1 for one that changes nothing.
-        num_nodes: number of further columns of x, the adjacency rows that :func:`with_adjacency` puts there. Their
+        num_nodes: number of further columns of x, the adjacency rows that :func:`with_adjacency` appends. Their
             weights belong to the nodes of one graph, so that another graph is refused (not in the paper).
-        filter, operator, order, include_unreachable, cached: as for :class:`ASGATConv`.
+        cached: keep the operator built from the first edges seen, for training on one graph.
+        options: of every layer, see :class:`ASGATConv`: ``root``, ``mix``, ``gain``, ``filter``, ``operator``,
+            ``order``, ``include_unreachable``.
 
     Shapes:
         x [N, in_channels] and a graph → logits [N, out_channels]
@@ -75,30 +75,29 @@ class ASGAT(nn.Module):
         dropout: float = 0.0,
         *,
         elu: Elu = "every",
-        root: bool = False,
-        mix: bool = False,
-        gain: float = 1.0,
+        linear: bool = False,
         jump: bool = False,
         propagate: bool = False,
         alpha: float = 0.1,
         num_nodes: int | None = None,
-        filter: Callable[[int], SpectralFilter] = MLPFilter,
-        operator: str | OperatorFactory = "chebyshev",
-        order: int = 15,
-        include_unreachable: bool = False,
         cached: bool = False,
+        **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__()
-        if num_layers < 1:
-            raise AsgatError(f"num_layers must be at least 1, but is {num_layers}.")
+        if num_layers < 1 + linear:
+            before = " before the linear one" if linear else ""
+            raise AsgatError(f"num_layers must be at least {1 + linear}, but is {num_layers}: one attends{before}.")
         if elu not in ("every", "hidden", "last", "none"):
             raise AsgatError(f"elu must be every, hidden, last or none, not {elu!r}.")
         self.elu, self.num_nodes, self.dropout = elu, num_nodes, dropout
         self.layers = nn.ModuleList()
         width = in_channels + (num_nodes or 0)
         self.jump_weight = nn.Parameter(torch.empty(width, out_channels)) if jump else None
-        for layer in range(num_layers):
-            last = layer == num_layers - 1
+        for index in range(num_layers):
+            last = index == num_layers - 1
+            if last and linear:
+                self.layers.append(nn.Linear(width, out_channels))
+                break
             conv = ASGATConv(
                 width,
                 out_channels if last else hidden_channels,
@@ -106,35 +105,22 @@ class ASGAT(nn.Module):
                 concat=not last,
                 k=k,
                 dropout=dropout,
-                root=root,
-                mix=mix,
-                gain=gain,
-                filter=filter,
-                operator=operator,
-                order=order,
-                include_unreachable=include_unreachable,
-                cached=cached and layer == 0,  # the other layers are handed the first one's operator
+                cached=cached and index == 0,  # the other layers are given the first one's operator
+                **options,
             )
             self.layers.append(conv)
             width = heads * hidden_channels
         if self.jump_weight is not None:
             nn.init.xavier_uniform_(self.jump_weight)
-        self._cache = LayerCache()
         self.propagation = PageRankFilter(1, alpha=alpha) if propagate else None
+        self._cache = LayerCache()
 
     @property
     def convs(self) -> list[ASGATConv]:
-        """The layers, by their type."""
-        return cast(list[ASGATConv], list(self.layers))
-
-    @torch.no_grad()
-    def certificates(self, operator: SpectralOperator) -> list[Certificate]:
-        """How far each layer's attention on this graph can be from the paper's."""
-        attentions = [attend(operator, conv.filter, conv.k, conv.include_unreachable, True) for conv in self.convs]
-        return [attention.certificate for attention in attentions if attention.certificate is not None]
+        return [layer for layer in self.layers if isinstance(layer, ASGATConv)]
 
     def reset_parameters(self) -> None:
-        for layer in self.convs:
+        for layer in self.layers:
             layer.reset_parameters()
         if self.jump_weight is not None:
             nn.init.xavier_uniform_(self.jump_weight)
@@ -146,36 +132,56 @@ class ASGAT(nn.Module):
         x: Tensor | SparseFeatures,
         edge_index: Tensor | Graph | SpectralOperator,
         edge_weight: Tensor | None = None,
-        return_attention_weights: bool | None = None,
+        return_attention_weights: bool = False,
     ) -> Tensor | tuple[Tensor, list[SparseAttention]]:
-        """Logits, and with ``return_attention_weights`` the attention of every layer. See :meth:`ASGATConv.forward`."""
-        convs = self.convs
+        """Logits, or ``(logits, attentions)`` with the attention of every layer if ``return_attention_weights``.
+
+        The other arguments are those of :meth:`ASGATConv.forward`; :meth:`certificates` bounds the attention's error.
+        """
         if self.num_nodes is not None and x.size(0) != self.num_nodes:
             raise AsgatError(
                 f"This model has weights for the {self.num_nodes} nodes of the graph it was trained on; it cannot run "
                 f"on one with {x.size(0)}. Train with adjacency=false for a model of any graph."
             )
+        convs = self.convs
         operator = convs[0].operator_for(x, edge_index, edge_weight)
-        attentions = []
         hidden: Tensor | SparseFeatures = x
-        for i, layer in enumerate(convs):
-            out = layer(hidden, operator, return_attention_weights=return_attention_weights)
-            if return_attention_weights is not None:
-                out, attention = out
-                attentions.append(attention)
-            last = i == len(convs) - 1
-            if last and self.jump_weight is not None:
-                kept = dropout(x, self.dropout, self.training)
-                jump = self.jump_weight.squeeze(0) if convs[0].runs == 1 else self.jump_weight
-                out = out + product(kept, jump, operator)[..., : out.size(-2), :]
-            if self.elu == "every" or self.elu == ("last" if last else "hidden"):
-                out = elu(out)
-            hidden = out
+        for index in range(len(self.layers)):
+            out = hidden = self.apply_layer(index, hidden, operator, x)
         if self.propagation is not None:
             out = filtered(operator, self._cache.filter_of(self.propagation, convs[0].runs), out)
-        return out if return_attention_weights is None else (out, attentions)
+        if not return_attention_weights:
+            return out
+        return out, [conv.attention(operator) for conv in convs]
+
+    def apply_layer(
+        self,
+        index: int,
+        hidden: Tensor | SparseFeatures,
+        operator: SpectralOperator,
+        x: Tensor | SparseFeatures | None = None,
+    ) -> Tensor:
+        """The output of one layer, its activation included.
+
+        Args:
+            index: of the layer, from 0.
+            hidden: output of the layer before it, or the features.
+            operator: of the graph.
+            x: the features, which a model with ``jump`` adds to the last layer.
+        """
+        layer, last = self.layers[index], index == len(self.layers) - 1
+        if isinstance(layer, nn.Linear):
+            kept = dropout(hidden, self.dropout, self.training)
+            out = add_bias(product(kept, layer.weight.mT, operator), operator.shared(layer.bias))
+        else:
+            out = layer(hidden, operator)
+        if last and self.jump_weight is not None:
+            assert x is not None, "a jump needs the features"
+            kept = dropout(x, self.dropout, self.training)
+            out = out + product(kept, self.jump_weight, operator)[..., : out.size(-2), :]
+        return elu(out) if self.elu == "every" or self.elu == ("last" if last else "hidden") else out
 
 
 def with_adjacency(x: npt.NDArray[np.float32], graph: Graph) -> sp.csr_array:
-    r"""Features [N, F + N]: beside a node's own, its row of :math:`D^{-1/2} A D^{-1/2}`, as LINKX takes that of A."""
+    r"""Features [N, F + N]: after a node's own, its row of :math:`D^{-1/2} A D^{-1/2}`, as LINKX takes that of A."""
     return sp.csr_array(sp.hstack([sp.csr_array(x), graph.normalised_adjacency], dtype=np.float32))

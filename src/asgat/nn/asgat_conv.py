@@ -1,10 +1,10 @@
-"""The spectral attention layer, in PyG's dialect."""
+"""The spectral attention layer, with PyG's arguments."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, overload
+from typing import Any, TypedDict
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +20,18 @@ from asgat.spectral import ArmaOperator, ChebyshevOperator, ExactOperator, Spect
 from asgat.spectral.spectral_operator import check_k
 
 OperatorFactory = Callable[..., SpectralOperator]
+
+
+class LayerOptions(TypedDict, total=False):
+    """Options of :class:`ASGATConv` that all layers of a model have in common."""
+
+    root: bool
+    mix: bool
+    gain: float
+    filter: Callable[[int], SpectralFilter]
+    operator: str | OperatorFactory
+    order: int
+    include_unreachable: bool
 
 
 class ASGATConv(nn.Module):
@@ -41,17 +53,17 @@ class ASGATConv(nn.Module):
         heads: number of filters, one attention head each.
         concat: concatenate the heads' outputs; otherwise average them.
         k: nodes each node attends to per head; None for all it reaches.
-        dropout: on the input and on the attention weights alike.
+        dropout: on the input and on the attention weights.
         root: add :math:`x_v W_{self}` to the output (not in the paper).
         mix: learn the share of every head, :math:`heads \cdot \mathrm{softmax}(s)_m`, by which its output is scaled;
             1 at the start (not in the paper).
-        gain: factor of what is attended to, beside a root term; 1 without one. Adam moves all weights alike, so that
-            with a small factor attention comes in more slowly than the node's own features (not in the paper).
+        gain: factor of the attended features relative to a root term; 1 without one. Adam moves all weights alike, so
+            that with a small factor attention is learned more slowly than the node's own features (not in the paper).
         bias: add a learned bias.
-        filter: called with ``heads``, gives the responses: a :class:`~asgat.filters.SpectralFilter` class or a
+        filter: called with ``heads``, returns the responses: a :class:`~asgat.filters.SpectralFilter` class or a
             ``functools.partial`` of one.
         operator: how the scores are computed where :meth:`forward` is given edges: ``"chebyshev"``, ``"exact"``,
-            ``"arma"``, or something that is called with a graph, dtype and device and gives a
+            ``"arma"``, or a function of a graph, dtype and device that returns a
             :class:`~asgat.spectral.SpectralOperator`.
         order: polynomial order of ``"chebyshev"``.
         include_unreachable: let nodes of other components compete for attention, with score 0.
@@ -62,7 +74,7 @@ class ASGATConv(nn.Module):
         - **edge_index**: [2, E], a :class:`~asgat.graph.Graph`, or an operator
         - **output**: [N, heads · out_channels], or [N, out_channels] if not ``concat``
 
-    Cost beside the operator's scores: O(N · in · out + heads · N · k · out).
+    Cost in addition to the operator's scores: O(N · in · out + heads · N · k · out).
 
     Example:
         >>> conv = ASGATConv(8, 4, heads=2, k=3)
@@ -120,75 +132,58 @@ class ASGATConv(nn.Module):
             if start_at_zero is not None:
                 nn.init.zeros_(start_at_zero)
 
-    @overload
     def forward(
         self,
         x: Tensor | SparseFeatures,
         edge_index: Tensor | Graph | SpectralOperator,
         edge_weight: Tensor | None = None,
-        return_attention_weights: None = None,
-    ) -> Tensor: ...
-
-    @overload
-    def forward(
-        self,
-        x: Tensor | SparseFeatures,
-        edge_index: Tensor | Graph | SpectralOperator,
-        edge_weight: Tensor | None = None,
-        return_attention_weights: bool = ...,
-    ) -> tuple[Tensor, SparseAttention]: ...
-
-    def forward(
-        self,
-        x: Tensor | SparseFeatures,
-        edge_index: Tensor | Graph | SpectralOperator,
-        edge_weight: Tensor | None = None,
-        return_attention_weights: bool | None = None,
+        return_attention_weights: bool = False,
     ) -> Tensor | tuple[Tensor, SparseAttention]:
         r"""Runs the layer.
 
         Args:
             x: node features, dense or sparse.
             edge_index: the graph, as edges [2, E] (read as undirected), a ``Graph``, or an operator built from one:
-                build an operator once when the same graph is seen again and again.
+                build an operator once when the same graph is used several times.
             edge_weight: weights [E] of the edges.
-            return_attention_weights: if set, return ``(output, SparseAttention)``. The attended pairs are not the
-                input edges, which is why this is no ``(edge_index, alpha)`` pair.
+            return_attention_weights: return ``(output, SparseAttention)``. The attended pairs are not the input edges,
+                which is why this is not PyG's ``(edge_index, alpha)``. :meth:`attention` can also certify it.
         """
         operator = self.operator_for(x, edge_index, edge_weight)
-        certified = bool(return_attention_weights)
-        attention = self._attend(operator, certified)
-        one = self.runs == 1  # a stack of one computes as a single layer
+        attention = self.attention(operator)
+        one = self.runs == 1  # a stack of one is computed as a single layer
         weights = self.weight, self.root_weight, self.mix, self.bias
         weight, root_weight, mix, bias = (value.squeeze(0) if one and value is not None else value for value in weights)
         if one and isinstance(x, Tensor) and x.dim() == 3:
             x = x.squeeze(0)
         x = dropout(x, self.dropout, self.training)
-        side_by_side = self.concat or self.heads == 1
-        bias = operator.shared(bias) if bias is not None else None
         kept = attention.dropout(self.dropout, self.training)
         if mix is not None:
             kept = kept.scale(self.heads * operator.shared(mix).softmax(-1))
         mapped = product(x, weight, operator)
         gathered = operator.exchange(mapped if self.gain == 1.0 else self.gain * mapped)
-        within = bias.unflatten(-1, (self.heads, -1)) if bias is not None and side_by_side else None
-        out = kept.aggregate(gathered, within)  # [heads, N, out]
+        side_by_side = self.concat or self.heads == 1
+        bias = operator.shared(bias) if bias is not None else None
+        of_heads = bias.unflatten(-1, (self.heads, -1)) if bias is not None and side_by_side else None
+        out = kept.aggregate(gathered, of_heads)  # [heads, N, out]
         out = out.transpose(-3, -2).flatten(-2) if side_by_side else mean_of_heads(out)
         if root_weight is not None:  # an operator's own nodes come first
             out = out + product(x, root_weight, operator)[..., : out.size(-2), :]
         if bias is not None and not side_by_side:
             out = add_bias(out, bias)
         if one:
-            out = out.unsqueeze(0)
-        return out if return_attention_weights is None else (out, attention)
+            out, attention = out.unsqueeze(0), attention.unsqueeze()
+        return (out, attention) if return_attention_weights else out
 
-    @property
-    def runs(self) -> int | None:
-        """Number of runs in a layer made by :func:`asgat.nn.stacking.stack`; None for a single one."""
-        return self.weight.size(0) if self.weight.dim() == 3 else None
+    def attention(self, operator: SpectralOperator, certified: bool = False) -> SparseAttention:
+        """The attention on a graph, which does not depend on features.
 
-    def _attend(self, operator: SpectralOperator, certified: bool) -> SparseAttention:
-        """Attention on a graph. That of a filter that stays as it is, a heat kernel, is computed once."""
+        That of a filter that training does not change, such as a heat kernel, is computed once.
+
+        Args:
+            operator: of the graph.
+            certified: also bound how far the selection can be from the best of all nodes, as ``certificate``.
+        """
         filter = self._cache.filter_of(self.filter, self.runs)
         if certified or not self.filter.fixed:
             return attend(operator, filter, self.k, self.include_unreachable, certified)
@@ -198,6 +193,11 @@ class ASGATConv(nn.Module):
             with torch.no_grad():
                 self._cache.attention = key, attend(operator, filter, self.k, self.include_unreachable)
         return self._cache.attention[1]
+
+    @property
+    def runs(self) -> int | None:
+        """Number of runs in a layer made by :func:`asgat.nn.stacking.stack`; None for a single one."""
+        return self.weight.size(0) if self.weight.dim() == 3 else None
 
     def operator_for(
         self, x: Tensor | SparseFeatures, graph: Tensor | Graph | SpectralOperator, edge_weight: Tensor | None = None

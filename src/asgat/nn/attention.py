@@ -48,14 +48,18 @@ class SparseAttention:
         """The same attention with every head's weights times a factor [heads]."""
         return replace(self, weight=scale_heads(self.weight, factor))
 
+    def unsqueeze(self) -> SparseAttention:
+        """The same attention as that of a stack of one run."""
+        return replace(self, index=self.index.unsqueeze(0), weight=self.weight.unsqueeze(0))
+
     def aggregate(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
         r""":math:`\sum_u a_{vu} x_u + b` per head: [N, F] → [heads, N, F], O(heads · N · k · F), nothing N×N.
 
         ``bias`` is [heads, F].
         """
-        *runs, heads, rows, k = self.index.shape
+        *runs, heads, rows, _ = self.index.shape
         # Rows outermost: heads end up next to each other, so that concatenating them later copies nothing.
-        index, weight = (part.transpose(-3, -2).reshape(-1, k) for part in (self.index, self.weight))
+        index, weight = (part.transpose(-3, -2).flatten(0, -2) for part in (self.index, self.weight))
         if runs:  # one graph next to the other
             first = x.size(-2) * torch.arange(runs[0], device=x.device)
             index = index + first.to(index.dtype).repeat_interleave(rows * heads).unsqueeze(1)

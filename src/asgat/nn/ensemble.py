@@ -1,4 +1,4 @@
-"""Several networks of one form that answer together."""
+"""Several networks of one form whose predictions are averaged."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ from torch import Tensor, nn
 
 from asgat.graph import Graph
 from asgat.kernels.sparse_features import SparseFeatures
-from asgat.nn.asgat import ASGAT
 from asgat.nn.asgat_conv import ASGATConv
 from asgat.nn.attention import SparseAttention
+from asgat.nn.attention_model import AttentionModel
 from asgat.spectral import SpectralOperator
 from asgat.spectral.certificate import Certificate
 
 
-class Ensemble(ASGAT):
+class Ensemble(AttentionModel):
     r"""Networks that differ in their random numbers alone; the probabilities they give a class are averaged.
 
-    Members share nothing and are trained one by one, each stopped when it is best itself
-    (:func:`asgat.training.trainer.train_run`). What is looked at after training, filters and attention, is the first
-    member's; a certificate covers all of them.
+    Members share nothing, and each is trained and stopped early by itself. Filters and attention shown after training
+    are the first member's; a certificate covers all of them.
 
     Args:
         members: the networks, untrained.
@@ -34,38 +33,37 @@ class Ensemble(ASGAT):
     Cost: that of a member, times their number.
     """
 
-    def __init__(self, members: Sequence[ASGAT]) -> None:
-        nn.Module.__init__(self)  # it has no layers of its own
+    def __init__(self, members: Sequence[AttentionModel]) -> None:
+        super().__init__()
         self.members = nn.ModuleList(members)
 
-    @property
-    def first(self) -> ASGAT:
-        return cast(ASGAT, self.members[0])
+    def _each(self) -> list[AttentionModel]:
+        return cast(list[AttentionModel], list(self.members))
 
     @property
     def convs(self) -> list[ASGATConv]:
         """The layers of the first member."""
-        return self.first.convs
+        return self._each()[0].convs
 
     def certificates(self, operator: SpectralOperator) -> list[Certificate]:
         """Those of every layer of every member."""
-        return [one for member in self.members for one in cast(ASGAT, member).certificates(operator)]
+        return [certificate for member in self._each() for certificate in member.certificates(operator)]
 
     def reset_parameters(self) -> None:
-        for member in self.members:
-            cast(ASGAT, member).reset_parameters()
+        for member in self._each():
+            member.reset_parameters()
 
     def forward(
         self,
         x: Tensor | SparseFeatures,
         edge_index: Tensor | Graph | SpectralOperator,
         edge_weight: Tensor | None = None,
-        return_attention_weights: bool | None = None,
+        return_attention_weights: bool = False,
     ) -> Tensor | tuple[Tensor, list[SparseAttention]]:
         """As :meth:`ASGAT.forward`; the attention is the first member's."""
         operator = self.convs[0].operator_for(x, edge_index, edge_weight)
-        first = self.first(x, operator, return_attention_weights=return_attention_weights)
-        logits, attentions = first if return_attention_weights is not None else (first, [])
-        votes = [logits, *(member(x, operator) for member in self.members[1:])]
-        out = torch.stack(votes).log_softmax(-1).logsumexp(0) - math.log(len(votes))
-        return out if return_attention_weights is None else (out, attentions)
+        votes = torch.stack([member(x, operator) for member in self.members])
+        out = votes.log_softmax(-1).logsumexp(0) - math.log(len(votes))
+        if not return_attention_weights:
+            return out
+        return out, [conv.attention(operator) for conv in self.convs]

@@ -13,6 +13,7 @@ from asgat.errors import AsgatError
 from asgat.filters import HeatFilter, MLPFilter, PolynomialFilter, SpectralFilter
 from asgat.graph import Graph
 from asgat.nn.asgat import ASGAT
+from asgat.nn.attention_model import AttentionModel
 from asgat.nn.ensemble import Ensemble
 from asgat.nn.memory_plan import check_plan, table_candidates
 from asgat.spectral import ArmaOperator, ChebyshevOperator, ExactOperator, SpectralOperator
@@ -70,18 +71,19 @@ def make_operator(
 
 
 def build_asgat(
-    config: ASGATConfig, in_channels: int, out_channels: int, num_nodes: int | None = None, model: type[ASGAT] = ASGAT
-) -> ASGAT | Ensemble:
+    config: ASGATConfig, in_channels: int, out_channels: int, num_nodes: int | None = None, linear: bool = False
+) -> AttentionModel:
     """The model, or an ensemble of ``members`` of them."""
     shared = "heads", "out_heads", "k", "dropout", "elu", "root", "mix", "gain", "jump", "propagate", "alpha"
 
     def build_one() -> ASGAT:
-        return model(
+        return ASGAT(
             in_channels,
             config.hidden,
             out_channels,
             num_layers=config.layers,
             num_nodes=num_nodes,
+            linear=linear,
             filter=make_filter(config),
             operator=partial(make_operator, config=config),
             **{name: getattr(config, name) for name in shared},

@@ -26,7 +26,6 @@ from asgat.errors import AsgatError, shown, suggest
 from asgat.geometry.relations import Reader, find_relations
 from asgat.graph import Graph
 from asgat.kernels.sparse_features import SparseFeatures
-from asgat.nn.asgat_linear import ASGATLinear
 from asgat.nn.baselines import APPNP, GAT, GCN, GPRGNN, H2GCN, LINKX, MLP, SAGE, SGC, ARMANet, ChebNet, GeomGCN
 from asgat.nn.baselines.geom_gcn import virtual_nodes
 from asgat.nn.from_config import build_asgat, make_operator
@@ -140,7 +139,7 @@ MODELS: dict[str, ModelSpec] = {
     "asgat-heat": _asgat("the paper's model with a heat kernel", {**PAPER, "filter": "heat"}),
     "asgat-linear": replace(
         _asgat("the paper's model with a linear last layer", {**PAPER, "operator": "chebyshev"}),
-        build=partial(build_asgat, model=ASGATLinear)),
+        build=partial(build_asgat, linear=True)),
     "asgat-plus": _asgat("the paper's model with a root term and options", {}, root=True),
     "mlp": replace(_baseline(MLP, "features only", "Rumelhart et al., Nature 1986", "N·F·H"), prepare=lambda *_: ()),
     "gcn": _baseline(GCN, "graph convolutions", "Kipf and Welling, ICLR 2017", "N·F·H + E·H", hidden=16),

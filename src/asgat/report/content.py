@@ -19,7 +19,7 @@ from asgat.explain.responses import filter_response, response_shape
 from asgat.graph import Graph
 from asgat.graph.homophily import beta, node_homophily
 from asgat.kernels import row_softmax
-from asgat.nn import ASGAT
+from asgat.nn.attention_model import AttentionModel
 from asgat.report.explorer import explorer
 from asgat.report.findings import attention_findings, data_findings, training_findings
 from asgat.spectral import SpectralOperator, spectral_density
@@ -40,7 +40,7 @@ def report_content(run: TrainedRun) -> dict[str, Any]:
     prediction = np.asarray(run.logits().argmax(dim=-1).cpu().numpy(), dtype=np.int64)
     filters = distance = None
     findings = [*training_findings(run, result, prediction)]
-    if isinstance(run.model, ASGAT):
+    if isinstance(run.model, AttentionModel):
         graph = run.attended_graph
         frequency = np.linspace(0.0, 2.0, 201)
         density = spectral_density(graph, frequency)
@@ -172,7 +172,9 @@ def confusion(run: TrainedRun, prediction: Ints) -> list[list[int]]:
     return [[int(number) for number in row] for row in counts]
 
 
-def attention_distance(model: ASGAT, operator: SpectralOperator, graph: Graph, seed: int = 0) -> dict[str, Any]:
+def attention_distance(
+    model: AttentionModel, operator: SpectralOperator, graph: Graph, seed: int = 0
+) -> dict[str, Any]:
     """The share of each head's attention by distance, over all nodes or, on a large graph, a sample."""
     nodes = np.arange(graph.num_nodes)
     if graph.num_nodes > 3 * DISTANCE_NODES:

@@ -12,7 +12,7 @@ from asgat.estimator.trained_run import TrainedRun
 from asgat.explain import AttentionRows, attention_rows
 from asgat.graph import Graph
 from asgat.graph.homophily import node_homophily
-from asgat.nn import ASGAT
+from asgat.nn.attention_model import AttentionModel
 
 Ints = npt.NDArray[np.int64]
 
@@ -77,7 +77,7 @@ def explorer(run: TrainedRun, prediction: Ints) -> dict[str, Any]:
     ten-thousandths, hops and band.
     """
     graph, y = run.attended_graph, run.y
-    model = run.model if isinstance(run.model, ASGAT) else None
+    model = run.model if isinstance(run.model, AttentionModel) else None
     convs = model.convs if model is not None else []
     attended = sum(conv.heads * min(conv.k or PER_HEAD, PER_HEAD) for conv in convs)
     size = min(BUDGET // (800 + 13 * attended), 1000 if graph.num_nodes <= 1000 else MOST_NODES)

@@ -10,12 +10,12 @@ import numpy as np
 
 from asgat.explain.responses import filter_response, response_shape
 from asgat.graph import Graph
-from asgat.nn import ASGAT
+from asgat.nn.attention_model import AttentionModel
 from asgat.report.drawing import new_figure, style_axis, write_png
 from asgat.spectral import spectral_density
 
 
-def filter_figure(model: ASGAT, graph: Graph, path: Path, title: str) -> Path:
+def filter_figure(model: AttentionModel, graph: Graph, path: Path, title: str) -> Path:
     """Draws the learned response of every head over λ, one panel per layer, above the graph's spectral density.
 
     The scale of a response matters (softmax sharpens with it) and so does its shape; its level matters little.

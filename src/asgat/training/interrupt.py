@@ -14,7 +14,7 @@ NOTICE = "\nInterrupted: the epoch is finished and saved first; Ctrl-C once more
 class Interrupt:
     """While it is entered the first SIGINT sets ``asked``, and the second raises KeyboardInterrupt.
 
-    Beside the main thread, and where SIGINT is ignored or somebody else's, nothing changes.
+    Outside the main thread, and where SIGINT is ignored or has another handler, nothing changes.
 
     Attributes:
         asked: whether the work should be saved and stopped; whoever does the work looks at it.

@@ -1,4 +1,4 @@
-"""Memory that is kept for the next epoch instead of being given back."""
+"""Memory that stays with the process for the next epoch instead of going back to the system."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # names of glibc's settings
 
 
 def keep_freed_memory() -> bool:
-    """Let this process reuse the memory of large arrays; true if the system's allocator can be told so.
+    """Lets this process reuse the memory of large arrays; True if the system's allocator supports it.
 
-    glibc maps every array over 32 MiB anew and gives it back when it is freed, so that each epoch on a large graph pays
-    for the system to clear gigabytes of pages: measured with half a million nodes, a third of its time. Kept, the
-    memory stays with the process until it ends. Called where training begins, never on import.
+    glibc maps every array over 32 MiB again and unmaps it when it is freed, so that in each epoch on a large graph the
+    system clears gigabytes of pages: a third of the time with half a million nodes. Reused, the memory stays with the
+    process until it ends. Called by commands before training, never on import.
     """
     if platform.libc_ver()[0] != "glibc":
         return False

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from asgat.errors import AsgatError
@@ -88,7 +87,7 @@ class MinibatchProgram(Program):
             if len(part.kept):
                 assert isinstance(hidden, Tensor)
                 hidden = torch.cat([hidden, self.hidden[layer - 1][part.kept.cpu()].to(hidden.device)])
-            hidden = self._layer(layer, hidden, part.operator)
+            hidden = self.net.apply_layer(layer, hidden, part.operator)
         assert isinstance(hidden, Tensor)
         return hidden
 
@@ -109,7 +108,7 @@ class MinibatchProgram(Program):
                     x: Tensor | SparseFeatures = self.features.take(part.fresh)
                 else:
                     x = self.hidden[layer - 1][part.fresh.cpu()].to(conv.weight.device)
-                out[start : start + len(rows)] = self._layer(layer, x, part.operator).to(out.device)
+                out[start : start + len(rows)] = self.net.apply_layer(layer, x, part.operator).to(out.device)
         return (out,)
 
     def _part(self, conv: ASGATConv, rows: Tensor, limit: int | None) -> _Part:
@@ -132,13 +131,6 @@ class MinibatchProgram(Program):
             self.number.zero_()  # a filler of a short row stands for some node, which weighs nothing but must be there
             self.number[order] = torch.arange(len(order), dtype=torch.int32, device=order.device)
         return _Part(operator.renumbered(self.number, len(order)), torch.cat([rows, fresh]), kept)
-
-    def _layer(self, layer: int, x: Tensor | SparseFeatures, operator: RowOperator) -> Tensor:
-        out: Tensor = self.net.convs[layer](x, operator)
-        last = layer == len(self.net.convs) - 1
-        if self.net.elu == "every" or self.net.elu == ("last" if last else "hidden"):
-            out = F.elu(out)
-        return out
 
 
 class _Part:
@@ -176,6 +168,7 @@ def kept_rows(rows: int, width: int, dtype: torch.dtype, device: torch.device) -
 def check_minibatch(model: nn.Module, inputs: tuple[Any, ...]) -> tuple[Tensor | SparseFeatures, TableOperator]:
     """Features and operator, or what of the settings does not go with batches."""
     plain = type(model) is ASGAT and (model.jump_weight, model.propagation, model.num_nodes) == (None, None, None)
+    plain = plain and len(model.convs) == len(model.layers)
     if not plain:
         raise AsgatError("batch_size is for the ASGAT models without jump, propagate and adjacency; leave it out.")
     x, operator = inputs

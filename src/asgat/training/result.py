@@ -13,7 +13,7 @@ import torch
 
 from asgat.config import OPTIONS, TrainConfig
 from asgat.data.dataset import Split
-from asgat.nn.asgat import ASGAT
+from asgat.nn.attention_model import AttentionModel
 from asgat.spectral import SpectralOperator
 from asgat.tables import TableOperator
 from asgat.training.objective import evaluate
@@ -54,7 +54,7 @@ def certified_figures(task: Task, config: TrainConfig, split: Split, state: Stat
     With a ``tolerance`` the rows above it are given more candidates until none is left, and the model is scored again.
     """
     model = task.example(config).to(task.y.device)
-    if not isinstance(model, ASGAT):
+    if not isinstance(model, AttentionModel):
         return {}
     operator = task.inputs[1]
     if not isinstance(operator, TableOperator):  # it scores all pairs

@@ -15,10 +15,11 @@ from safetensors.torch import load, save
 from torch import nn
 
 from asgat.config import TrainConfig
-from asgat.errors import AsgatError, brief
+from asgat.errors import AsgatError, brief, shown
 from asgat.files.atomic import TEMPORARY, read_toml, to_json, to_toml, write_all, write_atomic
 from asgat.nn.registry import make_config, model_spec
 from asgat.training.checkpoint import UNFINISHED
+from asgat.training.result_check import check_result
 from asgat.training.run_state import Epoch, State
 
 CONFIG, METRICS, RESULT, MODEL = "config.toml", "metrics.jsonl", "result.json", "model.safetensors"
@@ -41,6 +42,7 @@ class RunDirectory:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
+        self._model_sha256: str | None = None  # of the model that the runs so far left behind
 
     def begin(self, settings: Mapping[str, Any], fresh: bool = False) -> list[dict[str, Any]]:
         """Writes the settings and returns the finished runs of an earlier start with the same settings.
@@ -53,7 +55,7 @@ class RunDirectory:
         config = self.path / CONFIG
         if not fresh and config.exists():
             self._check_settings(settings, _with_current_settings(read_toml(config)))
-            return list(self.read_result()["rows"]) if (self.path / RESULT).exists() else []
+            return self._finished_runs(settings) if (self.path / RESULT).exists() else []
         names = (RESULT, METRICS, MODEL, UNFINISHED)
         strange = [name for name in names if not fresh and (self.path / name).exists()]
         if strange:
@@ -68,6 +70,17 @@ class RunDirectory:
                 raise AsgatError(f"{self.path / name} cannot be removed: {error.strerror}.") from error
         write_atomic(config, to_toml(settings).encode())
         return []
+
+    def _finished_runs(self, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+        result = self.read_result()
+        strange = [row["run"] for row in result["rows"] if row["run"] not in settings["runs"]]
+        if strange:
+            raise AsgatError(
+                f"{self.path / RESULT} is damaged: it has a row of run {strange[0]}, but the runs are "
+                f"{shown(settings['runs'])}. Train again with --fresh."
+            )
+        self._model_sha256 = result.get("model_sha256")
+        return list(result["rows"])
 
     def _check_settings(self, settings: Mapping[str, Any], earlier: Mapping[str, Any]) -> None:
         now, then = _flat(settings), _flat(earlier)
@@ -102,12 +115,14 @@ class RunDirectory:
             result = json.loads(path.read_bytes())
         except (OSError, ValueError, RecursionError) as error:
             raise AsgatError(f"{path} cannot be read as a result: {brief(error)}.") from error
-        if not isinstance(result, dict):
-            raise AsgatError(f"{path} cannot be read as a result: it is not a JSON object.")
-        return result
+        return check_result(result, path)
 
     def write_result(self, result: Mapping[str, Any]) -> None:
-        write_atomic(self.path / RESULT, to_json(result))
+        """Writes the result of the runs so far, and the SHA-256 of the model they left behind."""
+        model = self.path / MODEL
+        if self._model_sha256 is None and model.exists():  # of a run that version 0.1 began
+            self._model_sha256 = sha256(model.read_bytes())
+        write_atomic(self.path / RESULT, to_json({**result, "model_sha256": self._model_sha256}))
 
     def add_run(
         self,
@@ -131,7 +146,9 @@ class RunDirectory:
         write_atomic(path, "".join(f"{line}\n" for line in [*kept, *metrics_lines(row["run"], history)]).encode())
         best = max(((other["val_score"], -other["run"]) for other in done), default=(-1.0, 0))
         if (row["val_score"], -row["run"]) > best:  # among equals the first run, whichever ended first
-            write_atomic(self.path / MODEL, encode_model(state, metadata))
+            content = encode_model(state, metadata)
+            write_atomic(self.path / MODEL, content)
+            self._model_sha256 = sha256(content)
 
     def replace(
         self,
@@ -147,12 +164,13 @@ class RunDirectory:
         Nothing of the old run is lost before all of the new one is on the disk.
         """
         self._sweep()
+        model = encode_model(state, metadata)
         contents = {
             **others,
             CONFIG: to_toml(settings).encode(),
             METRICS: "".join(f"{line}\n" for line in metrics_lines(metadata["run"], history)).encode(),
-            MODEL: encode_model(state, metadata),
-            RESULT: to_json(result),  # last: where it is, all is
+            MODEL: model,
+            RESULT: to_json({**result, "model_sha256": sha256(model)}),  # last: where it is, all is
         }
         write_all(self.path, contents)
         with suppress(OSError):
@@ -168,8 +186,7 @@ def encode_model(state: State, metadata: Mapping[str, Any]) -> bytes:
     return save(state, metadata={key: json.dumps(value) for key, value in metadata.items()})
 
 
-def weights_digest(content: bytes) -> str:
-    """SHA-256 of a model file."""
+def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
@@ -206,7 +223,8 @@ def load_model(path: Path | str) -> tuple[nn.Module, str, TrainConfig]:
         name = metadata["model"]
         config = make_config(name, **metadata["config"])
         sizes = metadata["in_channels"], metadata["out_channels"], metadata.get("num_nodes", 0)
-        weights = load(file.read_bytes())
+        content = file.read_bytes()
+        weights = load(content)
         if config.layers > len(weights):  # so many that even their outline would take minutes
             raise ValueError(f"it asks for {config.layers:,} layers, and holds {len(weights)} weights")
         with torch.device("meta"):  # sizes without memory: what they ask for must be what the file holds
@@ -219,4 +237,22 @@ def load_model(path: Path | str) -> tuple[nn.Module, str, TrainConfig]:
         model.load_state_dict(weights)
     except (OSError, SafetensorError, KeyError, TypeError, AttributeError, RuntimeError, ValueError) as error:
         raise AsgatError(f"{file} is not a model of this package: {brief(error)}") from error
+    _check_model(Path(path), content, metadata.get("run"))
     return model.eval(), name, config
+
+
+def _check_model(path: Path, content: bytes, run: Any) -> None:
+    """Refuses a model file that is not the one the result was written with.
+
+    Version 0.1 wrote no SHA-256. A training that is killed leaves the model of a run that has no row yet.
+    """
+    if not (path / RESULT).exists():
+        return
+    result = RunDirectory(path).read_result()
+    expected = result.get("model_sha256")
+    killed = not result.get("finished") and run not in [row["run"] for row in result["rows"]]
+    if expected not in (None, sha256(content)) and not killed:
+        raise AsgatError(
+            f"{path / MODEL} is not the model that {RESULT} was written with: its SHA-256 differs from the one there. "
+            "Put the right file back, or train again with --fresh."
+        )

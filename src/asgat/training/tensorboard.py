@@ -1,4 +1,4 @@
-"""The figures of every epoch for TensorBoard, an extra."""
+"""Losses and scores of every epoch for TensorBoard, an extra."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from asgat.training.run_state import Epoch
 
 
 class TensorBoardLog:
-    """Writes losses and the validation score of every epoch below a folder, one sub-folder a run.
+    """Writes losses and the validation score of every epoch below a folder, with one sub-folder per run.
 
     Use it as a context; without a folder it does nothing.
 
@@ -45,7 +45,7 @@ class TensorBoardLog:
             self.writers[run].add_scalar(f"attempt-{epoch.attempt}/{name}", getattr(epoch, name), step)
 
     def beside(self, progress: Callable[[int, Epoch], None]) -> Callable[[int, Epoch], None]:
-        """Something to call with a run and every epoch that tells both the progress and this log."""
+        """A function of a run and its epoch that calls both ``progress`` and this log."""
         if self.folder is None:
             return progress
 

@@ -301,8 +301,7 @@ def _grad_block(stored: Array, half: int, position: Array, grad: Array, partial:
 
 @compiled(FUSED)
 def _fold(partial: Array) -> None:
-    """The sum over blocks, in place of the first. In their order for every head: a sum of PyTorch's may take another for
-    other numbers of heads."""
+    """Add all blocks to the first, in their order. PyTorch's sum may take another order for other numbers of heads."""
     for block in range(1, partial.shape[0]):
         for head in range(partial.shape[1]):
             for p in range(partial.shape[2]):
