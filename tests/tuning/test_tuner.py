@@ -42,9 +42,11 @@ def evaluate(configs, calls=None, seconds=0.0):
     return [TrialScore(score(config), 0.01, 0.5, 0.6, 7.0, 0, 0, 0.1) for config in configs]
 
 
-def tuner(place, **options):
+def tuner(place, times=(20.0, 90.0), **options):
     options = {"facts": FACTS, "search": SEARCH, **options}
-    return Tuner(open_storage(str(place)), "study", "asgat-plus", **options)
+    worker = Tuner(open_storage(str(place)), "study", "asgat-plus", **options)
+    worker.heartbeat, worker.timeout = times
+    return worker
 
 
 def states(worker):
@@ -253,7 +255,7 @@ def test_no_test_value_is_anywhere_in_a_study(tmp_path):
 
 
 def work(place, trials, seconds):
-    tuner(place, batch=3, heartbeat=0.2, timeout=60.0).run(partial(evaluate, seconds=seconds), trials)
+    tuner(place, (0.2, 60.0), batch=3).run(partial(evaluate, seconds=seconds), trials)
 
 
 def start(place, trials, seconds):
@@ -287,7 +289,7 @@ def test_four_workers_share_a_database_without_losing_a_trial(postgres):
 
 def check_killed_worker(place):
     victim = start(place, 3, 600.0)
-    worker = tuner(place, batch=3, heartbeat=0.3, timeout=4.0)
+    worker = tuner(place, (0.3, 4.0), batch=3)
     for _ in range(200):
         if [len(t.params) for t in worker.study.get_trials(deepcopy=False)] == [4, 4, 4]:
             break
@@ -298,7 +300,7 @@ def check_killed_worker(place):
     os.kill(victim.pid, signal.SIGKILL)
     victim.join()
     lost = [trial.params for trial in worker.study.trials]
-    others = [tuner(place, batch=3, heartbeat=0.3, timeout=4.0) for _ in range(2)]
+    others = [tuner(place, (0.3, 4.0), batch=3) for _ in range(2)]
     threads = [threading.Thread(target=w.run, args=(evaluate, 3)) for w in (worker, *others)]
     for thread in threads:
         thread.start()

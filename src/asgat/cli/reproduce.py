@@ -1,14 +1,12 @@
 """``asgat reproduce``: the paper's tables and figures."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from asgat.cli import options
-from asgat.cli.output import check_writable, console, errors, interrupted, say
+from asgat.cli.output import check_writable, console, errors, resumable, say
 from asgat.errors import AsgatError, suggest
 
 NAMES = "micro, macro, heterophilic-nodes, sparsity, k-sweep, frequency, heads, heat, illustration, approximations"
@@ -50,27 +48,24 @@ def reproduce(
             raise AsgatError(f"{one} is scored by ROC-AUC, the paper's tables by micro-F1; leave it out.")
     for one in only_models or ():
         model_spec(one)
-    with errors.status("") as status:
+    with resumable("Finished runs are saved"), errors.status("") as status:
         reproduction = Reproduction(out, place, numbers, quick, data_dir, only_data, only_models, fresh, status.update)
-        try:
-            if name == ALL:
-                reproduction.select_datasets(paper.DATASETS, paper.DATASETS)  # raises if none of them is available
-            for one in EXPERIMENTS if name == ALL else [name]:
-                status.update(one)
-                try:
-                    tables, files = run_experiment(EXPERIMENTS[one], reproduction)
-                except NoResultError as error:
-                    if name != ALL:
-                        raise
-                    say(f"skipped: {one}: {error}")
-                    continue
-                for table in tables:
-                    console.print(table)
-                for what, why in (*reproduction.skipped.items(), *reproduction.failed.items()):
-                    say(f"skipped: {what}: {why}")
-                for file in files:
-                    say(f"{one}: {file}")
-        except KeyboardInterrupt:  # Typer would exit without a message
-            raise interrupted("Finished runs are saved") from None
+        if name == ALL:
+            reproduction.select_datasets(paper.DATASETS, paper.DATASETS)  # raises if none of them is available
+        for one in EXPERIMENTS if name == ALL else [name]:
+            status.update(one)
+            try:
+                tables, files = run_experiment(EXPERIMENTS[one], reproduction)
+            except NoResultError as error:
+                if name != ALL:
+                    raise
+                say(f"skipped: {one}: {error}")
+                continue
+            for table in tables:
+                console.print(table)
+            for what, why in (*reproduction.skipped.items(), *reproduction.failed.items()):
+                say(f"skipped: {what}: {why}")
+            for file in files:
+                say(f"{one}: {file}")
     if quick:
         say("--quick: few runs and epochs on few data sets; these numbers are not results.", wrap=True)

@@ -1,7 +1,5 @@
 """How well each form approximates a response, and how well the two ways to apply ARMA agree."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 from collections.abc import Callable, Sequence
@@ -16,10 +14,9 @@ from torch import Tensor
 
 from asgat.config import ASGATConfig
 from asgat.data import load_dataset
-from asgat.experiments.experiment import Experiment, Result, Row
+from asgat.experiments.experiment import Experiment, Result, Row, result_table
 from asgat.experiments.plotting import COLOURS, dataset_title, panels
 from asgat.experiments.reproduction import Reproduction
-from asgat.experiments.result_table import result_table
 from asgat.experiments.trained_model import TrainedModel, try_load_or_train
 from asgat.filters import HeatFilter, SpectralFilter
 from asgat.graph import Graph

@@ -1,7 +1,5 @@
 """Bands of frequencies removed in the first layer of trained models."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
@@ -11,10 +9,9 @@ import numpy as np
 import torch
 from rich.table import Table
 
-from asgat.experiments.experiment import Experiment, Result, Row, datasets_of, row_of, rows_of
+from asgat.experiments.experiment import Experiment, Result, Row, datasets_of, mean_std, result_table, row_of, rows_of
 from asgat.experiments.plotting import COLOURS, ERROR_BARS, MARKERS, OURS, dataset_title, panels, percent, shared_legend
 from asgat.experiments.reproduction import Reproduction
-from asgat.experiments.result_table import mean_std, result_table
 from asgat.experiments.trained_model import TrainedModel, train_all_seeds
 from asgat.filters import BandStop
 from asgat.graph import Graph

@@ -1,7 +1,5 @@
 """Attention heads removed from trained models: all but one, and only one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -13,10 +11,9 @@ from rich.table import Table
 from torch import Tensor
 
 from asgat.experiments import paper
-from asgat.experiments.experiment import Experiment, Result, Row
+from asgat.experiments.experiment import Experiment, Result, Row, result_table
 from asgat.experiments.plotting import ERROR_BARS, OURS, PAPER, dataset_title, panels, shared_legend
 from asgat.experiments.reproduction import Reproduction
-from asgat.experiments.result_table import result_table
 from asgat.experiments.trained_model import TrainedModel, try_load_or_train
 from asgat.nn import ASGAT, ASGATConv
 

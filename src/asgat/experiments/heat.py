@@ -1,7 +1,5 @@
 """The heat kernel, a low-pass filter, instead of the learned filter."""
 
-from __future__ import annotations
-
 import tomllib
 from functools import cache
 from importlib import resources
@@ -12,10 +10,9 @@ from rich.table import Table
 
 from asgat.config import OPTIONS
 from asgat.experiments import paper
-from asgat.experiments.experiment import Experiment, Result, datasets_of, row_of
+from asgat.experiments.experiment import Experiment, Result, datasets_of, difference, mean_std, result_table, row_of
 from asgat.experiments.plotting import COLOURS, ERROR_BARS, PAPER, dataset_title, panels, percent
 from asgat.experiments.reproduction import Reproduction
-from asgat.experiments.result_table import difference, mean_std, result_table
 from asgat.experiments.scores import printed_score, score
 from asgat.experiments.trained_model import experiment_config
 from asgat.recipe import FOUND

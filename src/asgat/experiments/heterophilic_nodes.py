@@ -1,7 +1,5 @@
 """Accuracy on the nodes of a homophilic graph whose neighbours are mostly of other classes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -10,10 +8,9 @@ from rich.table import Table
 
 from asgat.data.dataset import Dataset
 from asgat.experiments import scores
-from asgat.experiments.experiment import Experiment, Result, Row, datasets_of, rows_of
+from asgat.experiments.experiment import Experiment, Result, Row, datasets_of, mean_std, result_table, rows_of
 from asgat.experiments.plotting import COLOURS, MARKERS, dataset_title, panels
 from asgat.experiments.reproduction import Reproduction
-from asgat.experiments.result_table import mean_std, result_table
 from asgat.experiments.trained_model import train_all_seeds
 from asgat.graph import Graph
 from asgat.graph.homophily import node_homophily

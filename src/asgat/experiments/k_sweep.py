@@ -1,15 +1,12 @@
 """Micro-F1 by k, the number of nodes a head attends to."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from rich.table import Table
 
-from asgat.experiments.experiment import Experiment, Result, Row, datasets_of, row_of, rows_of
+from asgat.experiments.experiment import Experiment, Result, Row, datasets_of, mean_std, result_table, row_of, rows_of
 from asgat.experiments.plotting import COLOURS, MARKERS, dataset_title, panels, percent
 from asgat.experiments.reproduction import Reproduction
-from asgat.experiments.result_table import mean_std, result_table
 from asgat.experiments.trained_model import experiment_config, try_load_or_train
 
 DATASETS = ["cora", "chameleon"]

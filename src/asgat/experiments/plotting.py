@@ -1,7 +1,5 @@
 """What the experiments' figures share: colours, names of data sets, legends, and the stamp of a quick run."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any

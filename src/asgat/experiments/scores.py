@@ -1,7 +1,5 @@
 """Test scores over runs and seeds, next to the paper's; the tables of micro-F1 and macro-F1 share it."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
@@ -9,10 +7,9 @@ import numpy as np
 from rich.table import Table
 
 from asgat.experiments import paper
-from asgat.experiments.experiment import ABOUT, Experiment, Result, Row
+from asgat.experiments.experiment import ABOUT, Experiment, Result, Row, difference, mean_std, result_table
 from asgat.experiments.plotting import BEST, OURS, PAPER, dataset_title, panels, percent, shared_legend
 from asgat.experiments.reproduction import Reproduction
-from asgat.experiments.result_table import difference, mean_std, result_table
 from asgat.experiments.trained_model import train_all_seeds
 
 ASGAT = ["asgat-exact", "asgat-cheb", "asgat-arma", "asgat-plus"]

@@ -1,7 +1,5 @@
 """Density of the attention matrix and time of an epoch by k."""
 
-from __future__ import annotations
-
 import statistics
 from functools import partial
 from typing import Any, cast
@@ -12,10 +10,9 @@ from rich.table import Table
 from asgat.bench.epoch import timer
 from asgat.config import ASGATConfig
 from asgat.errors import AsgatError
-from asgat.experiments.experiment import Experiment, Result, datasets_of, rows_of
+from asgat.experiments.experiment import Experiment, Result, datasets_of, result_table, rows_of
 from asgat.experiments.plotting import COLOURS, MARKERS, dataset_title, panels, plain_tick_labels
 from asgat.experiments.reproduction import Reproduction, cached_json
-from asgat.experiments.result_table import result_table
 from asgat.experiments.trained_model import experiment_config
 from asgat.nn import ASGAT
 from asgat.training.program import EagerEpochs, one_run

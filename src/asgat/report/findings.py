@@ -1,7 +1,5 @@
 """Checks of a run before its numbers are trusted, one sentence per finding."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal

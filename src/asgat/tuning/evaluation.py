@@ -1,7 +1,5 @@
 """The score of a trial: the mean over runs, on validation nodes or on training nodes left out."""
 
-from __future__ import annotations
-
 import json
 from collections import OrderedDict
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The result of a search as a recipe file for `asgat train --recipe`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from asgat.files.atomic import to_toml

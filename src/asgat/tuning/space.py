@@ -1,7 +1,5 @@
 """The settings a search tries, read from ``space.toml``."""
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import dataclass
 from importlib import resources
@@ -37,17 +35,11 @@ DATA_SETTINGS = ("normalize_features", "self_loops")
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """The search of one model's settings on one data set.
+    """The search of one model's settings on one data set."""
 
-    Attributes:
-        space: the settings that are searched.
-        fixed: settings that are the same in every trial.
-        starts: values of ``space`` to try first.
-    """
-
-    space: Space
-    fixed: dict[str, Any]
-    starts: list[dict[str, Any]]
+    space: Space  # the settings that are searched
+    fixed: dict[str, Any]  # settings that are the same in every trial
+    starts: list[dict[str, Any]]  # values of ``space`` to try first
 
 
 def _parsed(table: dict[str, Any]) -> Space:

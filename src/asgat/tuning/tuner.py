@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 Evaluate = Callable[[Sequence[TrainConfig]], list[TrialScore]]
 OnTrial = Callable[[dict[str, Any]], None]
-HEARTBEAT, TIMEOUT = 20.0, 90.0  # seconds between two stamps, and after which a stamp is old
 SURPLUS = "surplus"  # user attribute of a trial begun at the same time as another worker's last one, and discarded
 RETRY_OF = "retry_of"  # user attribute in studies of earlier versions: number of the failed trial that this one repeats
 
@@ -51,14 +50,13 @@ class Tuner:
         name: the study's name there.
         model: a model's name in the registry.
         search: the search space.
-        facts: what identifies the study: data set, runs, seed and so on. A study of that name with other facts is
-            refused.
+        facts: data set, runs, seed and so on; a study of that name with other facts is refused.
         seed: seed of the sampler; with one worker the trials are the same every time.
         batch: number of trials of one architecture that are trained as one program.
-        heartbeat: seconds between two time stamps of a running trial.
-        timeout: seconds without a time stamp after which a trial counts as lost.
         workers: folder of the locks of all workers, if they share one.
     """
+
+    heartbeat, timeout = 20.0, 90.0  # seconds between two stamps of a trial, and after which it counts as lost
 
     def __init__(
         self,
@@ -69,13 +67,11 @@ class Tuner:
         facts: dict[str, Any],
         seed: int = 0,
         batch: int = 4,
-        heartbeat: float = HEARTBEAT,
-        timeout: float = TIMEOUT,
         workers: Path | None = None,
     ) -> None:
         self.optuna = import_optuna()
         self.storage, self.model, self.search, self.seed, self.batch = storage, model, search, seed, batch
-        self.heartbeat, self.timeout, self.worker = heartbeat, timeout, Worker(workers)
+        self.worker = Worker(workers)
         wanted = json.dumps({**facts, "held": search.fixed, "space": list(search.space)}, sort_keys=True, default=str)
         with self.worker.exclusive() as exclusive:
             try:
@@ -103,13 +99,10 @@ class Tuner:
     def run(
         self, evaluate: Evaluate, trials: int, seconds: float | None = None, on_trial: OnTrial | None = None
     ) -> None:
-        """Works until the study has this many finished trials, or the time is over.
+        """Works until the study has this many finished trials, those of other workers included, or the time is over.
 
-        Args:
-            evaluate: scores configurations that differ in lr, weight_decay and dropout only.
-            trials: finished trials of the study, including those of earlier starts and of other workers.
-            seconds: time after which no new trial is started.
-            on_trial: called with every trial this worker finished, as a row of the log.
+        ``evaluate`` gets configurations that differ in lr, weight_decay and dropout only; ``on_trial`` every trial that
+        this worker finished, as a row of the log.
         """
         started = time.monotonic()
         with self.worker.alive():
