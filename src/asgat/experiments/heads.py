@@ -1,7 +1,6 @@
 """Attention heads removed from trained models: all but one, and only one."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -9,6 +8,7 @@ import numpy as np
 import torch
 from rich.table import Table
 from torch import Tensor
+from torch.utils.hooks import RemovableHandle
 
 from asgat.experiments import paper
 from asgat.experiments.experiment import Experiment, Result, Row, result_table
@@ -28,9 +28,8 @@ CLAIMS = {
 LABELS = {"keep": "one head kept", "scaled": "one head kept, scaled up", "drop": "one head left out"}
 
 
-@contextmanager
-def heads_removed(conv: ASGATConv, heads: Sequence[int], factor: float = 1.0) -> Iterator[None]:
-    """Within the body, these heads have attention weights of zero, and only their bias remains.
+def heads_removed(conv: ASGATConv, heads: Sequence[int], factor: float = 1.0) -> RemovableHandle:
+    """In the body of a ``with``, these heads have attention weights of zero, and only their bias remains.
 
     The attention weights of the other heads are multiplied by a factor.
     """
@@ -43,11 +42,7 @@ def heads_removed(conv: ASGATConv, heads: Sequence[int], factor: float = 1.0) ->
         bias = torch.zeros((), device=out.device) if conv.bias is None else conv.bias.view(conv.heads, -1)
         return (bias + weight * (out.view(out.size(0), conv.heads, -1) - bias)).flatten(1)
 
-    hook = conv.register_forward_hook(replace)
-    try:
-        yield
-    finally:
-        hook.remove()
+    return conv.register_forward_hook(replace)
 
 
 def collect(reproduction: Reproduction) -> Result:

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from rich.table import Table
 
 from asgat.data.dataset import Dataset
@@ -12,11 +11,9 @@ from asgat.experiments.experiment import Experiment, Result, Row, datasets_of, m
 from asgat.experiments.plotting import COLOURS, MARKERS, dataset_title, panels
 from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.trained_model import train_all_seeds
+from asgat.explain.bands import Floats, Ints
 from asgat.graph import Graph
 from asgat.graph.homophily import node_homophily
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 DATASETS = ["citeseer", "pubmed"]
 QUICK = ["citeseer"]
@@ -74,13 +71,12 @@ def _accuracy(right: Floats, place: Ints, test: Ints) -> list[float]:
 
 
 def _row(dataset: str, model: str, per_run: list[list[float]], data: Dataset, place: Ints) -> Row:
-    values = np.array(per_run)
-    filled = [values[~np.isnan(values[:, i]), i] for i in range(len(EDGES))]
+    values = np.ma.masked_invalid(per_run)  # empty bins; a mean over no run is None
     return {
         "dataset": dataset,
         "model": model,
-        "mean": [float(v.mean()) if len(v) else None for v in filled],
-        "std": [float(v.std()) if len(v) else None for v in filled],
+        "mean": values.mean(axis=0).tolist(),
+        "std": values.std(axis=0).tolist(),
         "test_nodes": [float(np.mean([(place[s.test] == i).sum() for s in data.splits])) for i in range(len(EDGES))],
         "of_them_without_edges": float(np.mean([data.graph.isolated[s.test].sum() for s in data.splits])),
         "per_run": per_run,

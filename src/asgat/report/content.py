@@ -13,6 +13,7 @@ from asgat.errors import AsgatError, brief
 from asgat.estimator.trained_run import TrainedRun
 from asgat.explain import BAND_NAMES, BANDS
 from asgat.explain.attention_rows import pair_hops, select_nodes
+from asgat.explain.bands import Floats, Ints
 from asgat.explain.responses import filter_response, response_shape
 from asgat.graph import Graph
 from asgat.graph.homophily import beta, node_homophily
@@ -22,8 +23,6 @@ from asgat.report.explorer import explorer
 from asgat.report.findings import attention_findings, data_findings, training_findings
 from asgat.spectral import SpectralOperator, spectral_density
 from asgat.training.run_directory import RunDirectory, read_metadata
-
-Ints = npt.NDArray[np.int64]
 
 POINTS = 300  # of a curve
 HOPS = ("itself", "1", "2", "3", "4", "5 or more", "no path")
@@ -124,9 +123,7 @@ def _kept_attempt(lines: Sequence[dict[str, Any]], row: dict[str, Any], members:
     return int(nearest["attempt"])
 
 
-def filter_curves(
-    frequency: npt.NDArray[np.float64], density: npt.NDArray[np.float64], responses: list[npt.NDArray[np.float64]]
-) -> dict[str, Any]:
+def filter_curves(frequency: Floats, density: Floats, responses: list[Floats]) -> dict[str, Any]:
     """Every head's response, the name of its shape, and the spectral density."""
     layers = [
         [{"response": _rounded(head), "character": response_shape(head, frequency, density)} for head in response.T]

@@ -8,11 +8,10 @@ import numpy.typing as npt
 
 from asgat.estimator.trained_run import TrainedRun
 from asgat.explain import AttentionRows, attention_rows
+from asgat.explain.bands import Ints
 from asgat.graph import Graph
 from asgat.graph.homophily import node_homophily
 from asgat.nn.attention_model import AttentionModel
-
-Ints = npt.NDArray[np.int64]
 
 MOST_NODES = 400  # sampled from a graph of more than 1000 nodes
 BUDGET = 3_500_000  # approximate number of characters of the explorer in the page

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from asgat.estimator.trained_run import HEALTH_FILE, TrainedRun, read_object
+from asgat.explain.bands import Floats, Ints
 from asgat.explain.responses import response_shape
 from asgat.graph.homophily import beta
 from asgat.training.metrics import majority_share
@@ -57,7 +57,7 @@ def data_findings(run: TrainedRun) -> Iterator[Finding]:
         yield Finding("warning", "rare classes", text)
 
 
-def training_findings(run: TrainedRun, result: dict[str, Any], prediction: npt.NDArray[np.int64]) -> Iterator[Finding]:
+def training_findings(run: TrainedRun, result: dict[str, Any], prediction: Ints) -> Iterator[Finding]:
     """Findings about the training."""
     y, test, train = run.y, run.test_mask, run.train_mask
     area = (result.get("roc_auc") or {}).get("mean")
@@ -94,10 +94,7 @@ def training_findings(run: TrainedRun, result: dict[str, Any], prediction: npt.N
 
 
 def attention_findings(
-    result: dict[str, Any],
-    frequency: npt.NDArray[np.float64],
-    density: npt.NDArray[np.float64],
-    responses: list[npt.NDArray[np.float64]],
+    result: dict[str, Any], frequency: Floats, density: Floats, responses: list[Floats]
 ) -> Iterator[Finding]:
     """Findings about heads and certificate; ``responses`` holds [n, heads] per layer."""
     flat = [
