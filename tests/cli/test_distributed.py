@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from tests.training.ranks import free_port
+from tests.distributed.ranks import free_port
 
 from asgat.cli.distributed import begin_rank
 from asgat.cli.output import console, errors

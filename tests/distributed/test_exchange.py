@@ -6,7 +6,7 @@ import torch
 import torch.distributed as dist
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.training.ranks import free_port
+from tests.distributed.ranks import free_port
 from torch import multiprocessing
 
 from asgat.distributed.exchange import Exchange, block_bounds
@@ -55,7 +55,7 @@ def check(rank, ranks, port):
     assert exchange.shared(weight).dtype == torch.float64
     assert group.sum(torch.tensor([1.0])).item() == ranks
     assert group.gather(rank) == list(range(ranks))
-    assert group.from_first(lambda: "told") == "told"
+    assert group.from_first(lambda: "said") == "said"
     dist.destroy_process_group()
 
 

@@ -4,7 +4,7 @@ import time
 
 CODE = """
 import ctypes, signal, sys
-from asgat.lost_rank import LostRankExit
+from asgat.distributed.lost_rank import LostRankExit
 lost_rank = LostRankExit(4)
 lost_rank.on_terminate()
 lost_rank.status, lost_rank.remedy = "epoch 7 was computed", "relaunch"

@@ -1,7 +1,7 @@
 import pytest
 import torch
 import torch.distributed as dist
-from tests.training.ranks import free_port
+from tests.distributed.ranks import free_port
 
 from asgat.distributed.process_group import VARIABLES, Group, _first_line
 from asgat.errors import AsgatError
@@ -13,7 +13,7 @@ def variables(monkeypatch):
         monkeypatch.setenv(name, str(value))
 
 
-def test_without_a_launcher_it_says_how_to_start(monkeypatch):
+def test_without_a_launcher_the_error_names_the_command(monkeypatch):
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(AsgatError, match="torchrun --nproc-per-node 2 -m asgat train"):
@@ -32,16 +32,22 @@ def group(variables):
     joined.close()
 
 
-def test_gradients_are_summed_and_missing_ones_stay_so(group):
-    used, unused = torch.nn.Parameter(torch.ones(2, 3)), torch.nn.Parameter(torch.ones(1))
-    (used * 2).sum().backward()
-    group.sum_gradients([used, unused])
-    assert used.grad is not None
-    assert torch.equal(used.grad, torch.full((2, 3), 2.0))
-    assert unused.grad is None
+def test_gradients_are_summed_in_one_message_and_missing_ones_stay_missing(group, monkeypatch):
+    messages = []
+
+    def doubled(tensor):  # as by two ranks with the same gradients
+        messages.append(tensor.numel())
+        return tensor.mul_(2)
+
+    monkeypatch.setattr(dist, "all_reduce", doubled)
+    first, second, third = group.sum_gradients([torch.ones(2, 3), None, torch.arange(4.0)])
+    assert torch.equal(first, torch.full((2, 3), 2.0))
+    assert second is None
+    assert torch.equal(third, 2 * torch.arange(4.0))
+    assert messages == [10]
 
 
-def test_an_error_of_rank_zero_is_told_as_it_is(group):
+def test_an_error_of_rank_zero_is_raised_as_it_is(group):
     def fail():
         raise AsgatError("no such thing")
 
@@ -74,5 +80,5 @@ def test_a_broken_connection_is_a_lost_rank_and_other_errors_are_not(group, monk
 def test_the_gist_of_an_error():
     error = RuntimeError("[..pair.cc:1] Connection closed by peer [127.0.0.1]:1. Some advice.\nmore")
     assert _first_line(error) == "connection closed by peer"
-    assert _first_line(RuntimeError("[enforce fail] The store is gone. Some advice.")) == "The store is gone"
+    assert _first_line(RuntimeError("[enforce fail] The store has closed. Some advice.")) == "The store has closed"
     assert _first_line(RuntimeError()) == "RuntimeError"

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.kernels.devices import DEVICES, same_for_any_threads
 from torch import Tensor
 
-from asgat.kernels import dropout, dropout_runs, plain
+from asgat.kernels import dropout, dropout_runs, dropout_seeds, plain
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -103,6 +103,40 @@ def test_runs_have_the_masks_they_have_alone(device: str, dtype: torch.dtype, sh
     ones = dropout_runs(torch.ones_like(together), p.to(device), seeds.to(device))
     expected = factor * ones
     torch.testing.assert_close(grad, expected.sum(dim=0, keepdim=True) if shared else expected)
+
+
+def test_given_seeds_are_asked_for_once_per_dropout_of_stacked_runs() -> None:
+    x = torch.randn(2, 400)
+    asked: list[int] = []
+
+    def seeds() -> Tensor:
+        asked.append(len(asked))
+        return torch.tensor([7, 8 + len(asked)])
+
+    with dropout_seeds(seeds):
+        first, second = dropout(x, (0.5, 0.5)), dropout(x, (0.5, 0.5))
+        dropout(x, (0.0, 0.0))
+        dropout(x, (0.5, 0.5), training=False)
+        dropout(x, 0.5)
+    assert asked == [0, 1]
+    assert torch.equal(first[0], second[0])
+    assert not torch.equal(first[1], second[1])
+    torch.manual_seed(0)
+    free = dropout(x, (0.5, 0.5))
+    assert asked == [0, 1], "outside of it they come from PyTorch's generator"
+    torch.manual_seed(0)
+    assert torch.equal(dropout(x, (0.5, 0.5)), free)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_stack_of_one_drops_as_a_single_run(device: str) -> None:
+    x = torch.randn(30, 7)
+    torch.manual_seed(2)
+    expected = dropout(x, 0.4)
+    torch.manual_seed(2)
+    seed = torch.randint(2**62, (1,)).to(device)
+    with dropout_seeds(lambda: seed):
+        assert torch.equal(dropout(x.to(device), (0.4,)).cpu(), expected)
 
 
 def test_runs_with_any_number_of_threads() -> None:

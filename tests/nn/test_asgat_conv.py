@@ -480,12 +480,14 @@ def test_autocast_leaves_the_selection_alone(storage):
     torch.manual_seed(0)
     conv, operator, x = ASGATConv(6, 4, heads=2, k=3), table(storage=storage), torch.randn(50, 6)
     out, plain = conv(x, operator), conv.attention(operator, certified=True)
+    assert plain.certificate is not None
     with torch.autocast("cpu", dtype=torch.bfloat16):
         cast_out, cast = conv(x, operator), conv.attention(operator, certified=True)
         assert (x @ conv.weight).dtype == torch.bfloat16, "autocast is on"
     assert torch.equal(cast.index, plain.index)
     assert torch.equal(cast.weight, plain.weight)
     assert cast.weight.dtype == torch.float32
+    assert cast.certificate is not None
     assert torch.equal(cast.certificate.bound, plain.certificate.bound)
     assert not torch.equal(cast_out, out), "features do take part in it"
     torch.testing.assert_close(cast_out.float(), out, atol=0.05, rtol=0.05)

@@ -1,3 +1,5 @@
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -63,3 +65,54 @@ def test_a_large_graph_is_refused_with_the_alternative_named():
     with pytest.raises(AsgatError, match=r"6 × 6.*limit of 5 nodes.*ChebyshevOperator.*max_nodes"):
         ExactOperator(ZOO["path"], max_nodes=5)
     assert ExactOperator(ZOO["path"], max_nodes=6).num_nodes == 6
+
+
+def twins(hubs=3, leaves=6):
+    """Hubs in a ring, each with equal leaves: full of nodes with the same scores."""
+    edges = [(h, (h + 1) % hubs) for h in range(hubs)]
+    edges += [(h, hubs + h * leaves + j) for h in range(hubs) for j in range(leaves)]
+    return Graph.from_edges(np.array(edges).T)
+
+
+def rounded_otherwise(operator, seed):
+    """The operator with other eigenvectors of the same eigenspaces, and rounding errors in them."""
+    rng = np.random.default_rng(seed)
+    value, vector = operator._decomposition
+    vector = vector.copy()
+    for eigenvalue in np.unique(value.round(9)):
+        space = np.flatnonzero(value.round(9) == eigenvalue)
+        vector[:, space] = vector[:, space] @ np.linalg.qr(rng.standard_normal((len(space), len(space))))[0]
+    other = copy.copy(operator)
+    other._decomposition = value, vector + 1e-15 * rng.standard_normal(vector.shape)
+    other._move()
+    return other
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("k", [1, 3, 8])
+def test_ties_go_to_the_lower_index_whatever_the_rounding(k, dtype):
+    graph, filter = twins(), dense.filters()["mlp"].to(dtype)
+    operator = ExactOperator(graph, dtype=dtype)
+    index, score = operator.top(filter, k)
+    for seed in range(5):
+        assert torch.equal(rounded_otherwise(operator, seed).top(filter, k)[0], index)
+    truth = dense.exact_scores(graph, dense.filters()["mlp"]).detach().numpy().round(9)
+    for head, v in np.ndindex(*truth.shape[:2]):
+        assert index[head, v].tolist() == np.argsort(-truth[head, v], kind="stable")[:k].tolist()
+    everything = operator.scores(filter)[1]
+    assert torch.equal(score, everything.gather(-1, index)), "ties change which nodes are kept, not their scores"
+
+
+def test_without_ties_nothing_is_held_for_them():
+    path = Graph.from_edges([[0, 1, 2], [1, 2, 3]], edge_weight=[1.0, 2.0, 5.0])
+    assert ExactOperator(path)._twin is None
+    twin = ExactOperator(twins(2, 3))._twin
+    assert twin is not None
+    assert twin[0].tolist() == [0, 1, 2, 2, 2, 5, 5, 5]
+
+
+def test_nodes_of_other_components_are_not_twins_of_reachable_ones():
+    """A path whose ends hardly see each other, and a node apart: all three score 0 up to rounding."""
+    graph = Graph.from_edges([[1, 2, 3], [2, 3, 4]], 5, edge_weight=[1e-300, 1.0, 1e-300])
+    _, score = ExactOperator(graph).top(HeatFilter(1), 4)
+    assert score[0, 1].isfinite().all()

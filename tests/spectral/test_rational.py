@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from asgat.errors import AsgatError
 from asgat.filters import MLPFilter
-from asgat.spectral.rational import RationalFit, chebyshev_values
+from asgat.spectral.rational import RationalFit, chebyshev_values, polynomial_bound
 
 FIT = RationalFit(fit_error=1e-4)  # so that most responses ask for a denominator
 FINE = torch.linspace(-1.0, 1.0, 20001, dtype=torch.float64)
@@ -205,3 +205,12 @@ def test_chebyshev_values_take_rounding_at_the_ends():
 def test_bad_arguments(arguments, sentence):
     with pytest.raises(AsgatError, match=sentence):
         RationalFit(**arguments)
+
+
+@given(st.integers(0, 999), st.integers(0, 12))
+def test_a_polynomial_is_within_its_bound_and_near_it(seed, degree):
+    c = np.random.default_rng(seed).standard_normal((3, degree + 1))
+    largest = np.abs(np.polynomial.chebyshev.chebval(np.linspace(-1, 1, 20_001), c.T)).max(axis=1)
+    bound = polynomial_bound(torch.from_numpy(c)).numpy()
+    assert (bound >= largest - 1e-12).all()
+    assert (bound <= 1.03 * largest + 1e-12).all()

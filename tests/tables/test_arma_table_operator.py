@@ -22,6 +22,7 @@ from tests.strategies import ZOO, generic_graph
 from tests.tables.test_table_operator import EVERYTHING, CompleteTable
 
 from asgat.filters import MLPFilter
+from asgat.nn import ASGATConv
 from asgat.nn.attention import attend
 from asgat.spectral import ArmaOperator
 from asgat.spectral.certificate import SampledCertificate
@@ -205,3 +206,13 @@ def test_rounding_is_beside_the_size_of_scores_or_beside_one(size, deviation, ex
     certificate = attend(operator, Given(lambda x: size * torch.exp(-x)), 3, certified=True).certificate
     assert certificate is not None
     assert (certificate.exact == exact).all()
+
+
+@pytest.mark.parametrize("make", [lambda graph: ArmaOperator(graph, 4, 3), lambda graph: ArmaTableOperator(graph, 8)])
+def test_a_compiled_layer_runs_the_fit_uncompiled(make):
+    operator, conv = make(LARGE), ASGATConv(3, 4, heads=2, k=3)
+    x = torch.randn(60, 3)
+    out = torch.compile(conv, backend="aot_eager")(x, operator)
+    torch.testing.assert_close(out, conv(x, operator))
+    out.sum().backward()
+    assert all(p.grad is not None for p in conv.filter.parameters())

@@ -6,17 +6,12 @@ from itertools import count
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 from tests.training.small import assert_same, jobs, make_task, settings, small_dataset
 from tests.training.tiny import Constant, Diverging, Linear, quick, tiny_dataset
 
-from asgat.config import ASGATConfig
-from asgat.data import load_dataset
 from asgat.data.dataset import Split
 from asgat.errors import AsgatError
-from asgat.nn.registry import model_spec
 from asgat.tables import TableOperator
-from asgat.training.inputs import make_inputs
 from asgat.training.loop import train, train_jobs
 from asgat.training.metrics import majority_share
 from asgat.training.objective import evaluate
@@ -48,36 +43,13 @@ def train_all(model, chosen, dtype=torch.float64, metric="micro_f1", device="cpu
     return [found[i] for i in range(len(chosen))]
 
 
-# -- the same seed, the same result -----------------------------------------------------------------
-
-
 def test_same_seed_same_result_to_the_last_bit():
-    first = run(Linear, seed=3)
+    first, other = run(Linear, seed=3), run(Linear, seed=4)
     torch.manual_seed(99)  # what was drawn before has no influence
     torch.randn(7)
     assert_same(first, run(Linear, seed=3))
-
-
-def test_another_seed_is_another_result():
-    first, second = run(Linear, seed=3), run(Linear, seed=4)
-    assert (first.seed, second.seed) == (3, 4)
-    assert not torch.equal(first.state["linear.weight"], second.state["linear.weight"])
-    assert first.history[0].train_loss != second.history[0].train_loss
-
-
-@pytest.mark.parametrize("name", ["asgat-cheb", "gcn"])
-def test_registered_models_repeat_themselves(name):
-    karate = load_dataset("karate")
-    spec = model_spec(name)
-    config = spec.config(epochs=4, hidden=4, max_restarts=0)
-    inputs = make_inputs(karate, name, config, torch.device("cpu"))
-    y = torch.from_numpy(karate.y)
-    first, again, other = (
-        train(lambda own: spec.build(own, karate.num_features, 2), inputs, y, karate.splits[0], config, seed)
-        for seed in (5, 5, 6)
-    )
-    assert_same(first, again)
-    assert first.history != other.history
+    assert (first.seed, other.seed) == (3, 4)
+    assert first.history[0].train_loss != other.history[0].train_loss
 
 
 # -- what is reported -------------------------------------------------------------------------------
@@ -105,15 +77,6 @@ def test_the_kept_epoch_is_that_of_early_stopping():
     assert result.best_epoch == best[-1] < result.epochs  # it overfits, so the last epoch is not the best
     kept = result.history[result.best_epoch - 1]
     assert (kept.epoch, kept.val_loss, kept.val_score) == (result.best_epoch, result.val_loss, result.val_score)
-
-
-def test_the_first_loss_is_the_cross_entropy_of_the_training_nodes():
-    dataset = tiny_dataset()
-    result = run(lambda: Linear(dropout=0.0), dataset, seed=8)
-    torch.manual_seed(8)
-    model, nodes = Linear(dropout=0.0), dataset.splits[0].train
-    expected = F.cross_entropy(model(torch.from_numpy(dataset.x))[nodes], torch.from_numpy(dataset.y[nodes]))
-    assert result.history[0].train_loss == pytest.approx(expected.item(), rel=1e-6)
 
 
 def test_learning_lowers_the_loss_and_beats_the_majority_without_restart():
@@ -174,11 +137,6 @@ def test_nodes_outside_the_split_need_no_label():
 # -- epochs and attempts ----------------------------------------------------------------------------
 
 
-def test_stops_after_patience_epochs_without_improvement():
-    result = run(Constant, config=quick(epochs=50, patience=7))
-    assert (result.epochs, len(result.history), result.best_epoch) == (8, 8, 8)
-
-
 def test_progress_is_called_with_every_epoch_as_it_happens():
     seen: list[Epoch] = []
     result = run(Linear, config=quick(epochs=3), progress=seen.append)
@@ -205,13 +163,6 @@ def test_a_model_that_learns_nothing_restarts_with_other_seeds(allowed, metric):
     assert result.epochs == 2 * (allowed + 1)
     if metric == "roc_auc":
         assert (result.val_score, result.roc_auc) == (0.5, 0.5)
-
-
-def test_stops_restarting_once_it_learned():
-    result = run(in_turn(Constant, Constant, Linear), tiny_dataset(noise=0.2), quick(lr=0.1, epochs=40, max_restarts=9))
-    assert result.restarts == 2
-    assert set(result.state) == {"linear.weight", "linear.bias"}
-    assert result.val_score > 0.9
 
 
 @pytest.mark.parametrize("epoch", [1, 4])
@@ -245,23 +196,6 @@ def test_divergence_on_validation_alone_and_by_huge_features():
     dataset = tiny_dataset()
     with pytest.raises(AsgatError, match="diverged"):
         run(Linear, dataclasses.replace(dataset, x=dataset.x * np.float32(1e38)))
-
-
-def test_splits_without_baseline_are_refused():
-    split = tiny_dataset().splits[0]
-    with pytest.raises(AsgatError, match="no validation nodes"):
-        run(Linear, split=Split(split.train, split.val[:0], split.test))
-
-
-def test_settings_reach_the_optimiser():
-    still = run(lambda: Linear(dropout=0.0), config=quick(lr=1e-12, epochs=3))
-    moving = run(lambda: Linear(dropout=0.0), config=quick(lr=0.1, epochs=3))
-    assert still.history[2].train_loss == pytest.approx(still.history[0].train_loss, abs=1e-6)
-    assert moving.history[2].train_loss < moving.history[0].train_loss - 1e-3
-    decayed = run(lambda: Linear(dropout=0.0), config=quick(lr=0.1, weight_decay=10.0, epochs=30))
-    free = run(lambda: Linear(dropout=0.0), config=quick(lr=0.1, epochs=30))
-    assert decayed.state["linear.weight"].norm() < 0.5 * free.state["linear.weight"].norm()
-    assert run(Linear, config=ASGATConfig(epochs=2, max_restarts=0)).epochs == 2
 
 
 # -- many runs --------------------------------------------------------------------------------------
@@ -320,13 +254,6 @@ def test_a_run_that_diverges_disturbs_no_other(at_once):
     assert "lr is 1e+200" in str(wild)
 
 
-def test_roc_auc_of_runs_trained_at_once():
-    chosen = jobs("asgat-cheb", [{}, {"lr": 0.05}], epochs=12)
-    for one, job in zip(train_all("asgat-cheb", chosen, metric="roc_auc"), chosen, strict=True):
-        assert_same(one, train_all("asgat-cheb", [job], metric="roc_auc")[0])
-        assert one.roc_auc is not None
-
-
 def test_progress_names_the_job_and_seconds_are_shared_out():
     seen: dict[int, list[Epoch]] = {0: [], 1: [], 2: []}
     chosen = jobs("asgat-cheb", [{}, {"lr": 1e-9}, {"lr": 0.05}], epochs=12, max_restarts=1)
@@ -357,7 +284,7 @@ def test_members_of_an_ensemble_are_trained_as_if_they_were_alone(stacked):
     data = small_dataset()
     config = settings("asgat-plus", form="table", exact_sums=not stacked, members=3, epochs=8, order=4, dropout=0.2)
     task = make_task("asgat-plus", config, torch.float32)
-    assert task.stacks(config) is stacked
+    assert task.stacks(config.replace(members=1)) is stacked
     whole = train(task.build, task.inputs, task.y, data.splits[0], config, 5)
     one = config.replace(members=1)
     apart = [train(task.build, task.inputs, task.y, data.splits[0], one, member_seed(5, i)) for i in range(3)]

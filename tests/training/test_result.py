@@ -221,8 +221,8 @@ def test_a_tolerance_that_is_met_changes_nothing(blocks, operators):
 
 
 def test_a_tolerance_of_a_truncated_table_is_refused_before_training(blocks):
+    never = Callbacks(progress=lambda *_: pytest.fail("trained"))
     with pytest.raises(AsgatError, match="A tolerance needs a table that is built exactly"):
-        never = Callbacks(progress=lambda *_: pytest.fail("trained"))
         run(blocks, "asgat-cheb", attending(builder="truncated", tolerance=0.1), [0], callbacks=never)
 
 

@@ -44,18 +44,20 @@ def state(number):
     return {"w": torch.tensor([float(number)])}
 
 
-def follow(run, figures):
-    """Gives a run the figures of epochs as long as it wants them; ends attempts with the score that was kept."""
-    kept = 0.0
-    for number, (train_loss, val_loss, val_score) in enumerate(figures):
+def follow(run, figures, kept=0.0):
+    """Gives a run the figures of epochs as long as it wants them, and ends attempts with the score that was kept.
+
+    Returns the score that is kept in the middle of an attempt.
+    """
+    for train_loss, val_loss, val_score in figures:
         if run.finished:
             break
         if run.update(train_loss, val_loss, val_score):
             kept = val_score
         if run.attempt_ended:
-            run.end_attempt(None if run.attempt_diverged else scores(kept), state(number))
+            run.end_attempt(None if run.attempt_diverged else scores(kept), state(val_score))
             kept = 0.0
-    return run
+    return kept
 
 
 # -- seeds and the baseline -------------------------------------------------------------------------
@@ -152,7 +154,8 @@ def test_a_run_that_learns_nothing_restarts_as_often_as_allowed(allowed):
 )
 def test_better_than_the_baseline_or_perfect_is_enough(baseline, score, restarts):
     run = make_run(baseline, epochs=1, max_restarts=2)
-    assert follow(run, [(1.0, 1.0, score)] * 9).outcome().restarts == restarts
+    follow(run, [(1.0, 1.0, score)] * 9)
+    assert run.outcome().restarts == restarts
 
 
 def test_the_attempt_with_the_best_validation_score_counts_whatever_its_test_score():
@@ -166,16 +169,16 @@ def test_the_attempt_with_the_best_validation_score_counts_whatever_its_test_sco
 
 
 def test_a_run_recovers_from_divergence():
-    run = follow(
-        make_run(epochs=2, max_restarts=3), [(1.0, 1.0, 0.5), (NAN, 1.0, 0.5), (1.0, 1.0, 0.9), (1.0, 1.0, 0.9)]
-    )
+    run = make_run(epochs=2, max_restarts=3)
+    follow(run, [(1.0, 1.0, 0.5), (NAN, 1.0, 0.5), (1.0, 1.0, 0.9), (1.0, 1.0, 0.9)])
     outcome = run.outcome()
     assert (outcome.restarts, outcome.epochs, outcome.val_score) == (1, 3, 0.9)
     assert [e.attempt for e in outcome.history] == [0, 1, 1]
 
 
 def test_divergence_after_an_attempt_that_learned_nothing_leaves_that_attempt():
-    run = follow(make_run(epochs=1, max_restarts=1), [(1.0, 1.0, 0.4), (NAN, 1.0, 0.9)])
+    run = make_run(epochs=1, max_restarts=1)
+    follow(run, [(1.0, 1.0, 0.4), (NAN, 1.0, 0.9)])
     outcome = run.outcome()
     assert isinstance(outcome, RunResult)
     assert (outcome.restarts, outcome.val_score) == (1, 0.4)
@@ -193,26 +196,12 @@ def values_of(run):
 
 @given(st.lists(FIGURES, min_size=1, max_size=30), st.integers(0, 29), st.integers(0, 2))
 def test_a_run_restored_at_any_epoch_ends_as_if_it_had_not_stopped(figures, cut, max_restarts):
-    settings = {"epochs": 6, "patience": 2, "max_restarts": max_restarts}
-    whole, first, second = (make_run(**settings) for _ in range(3))
-    kept = [0.0]
-
-    def advance(run, parts):
-        for losses in parts:
-            if run.finished:
-                return
-            if run.update(*losses):
-                kept[0] = losses[2]
-            if run.attempt_ended:
-                run.end_attempt(None if run.attempt_diverged else scores(kept[0]), state(losses[2]))
-                kept[0] = 0.0
-
-    advance(whole, figures)
-    kept[0] = 0.0
-    advance(first, figures[:cut])
+    whole, first, second = (make_run(epochs=6, patience=2, max_restarts=max_restarts) for _ in range(3))
+    follow(whole, figures)
+    kept = follow(first, figures[:cut])
     second.restore(json.loads(json.dumps(first.to_dict(), allow_nan=False)))
     second.best_state = first.best_state
-    advance(second, figures[cut:])
+    follow(second, figures[cut:], kept)
     assert values_of(second) == values_of(whole)
     if whole.finished:
         assert str(second.outcome()) == str(whole.outcome())

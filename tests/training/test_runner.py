@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import os
+import signal
 import tomllib
 from typing import Any
 
@@ -15,7 +17,6 @@ from tests.training.tiny import quick, tiny_dataset
 from asgat.data import load_dataset
 from asgat.data.dataset import Split
 from asgat.errors import AsgatError
-from asgat.files.lock import LockedError, locked
 from asgat.nn.registry import make_config, model_spec
 from asgat.training import runner
 from asgat.training.checkpoint import UNFINISHED
@@ -27,25 +28,8 @@ from asgat.training.run_state import DivergedError
 from asgat.training.runner import Callbacks, run, runs_at_once
 
 CPU = torch.device("cpu")
-KEYS = [
-    "dataset",
-    "model",
-    "config",
-    "micro_f1",
-    "macro_f1",
-    "epochs",
-    "ms_per_epoch",
-    "peak_memory_mb",
-    "val_micro_f1",
-    "certified_share",
-    "mean_bound",
-    "max_bound",
-    "options",
-    "fallback",
-    "restarts",
-    "seed",
-    "versions",
-]
+KEYS = {"dataset", "model", "config", "seed", "micro_f1", "macro_f1", "val_micro_f1", "epochs", "ms_per_epoch"}
+KEYS |= {"peak_memory_mb", "certified_share", "mean_bound", "max_bound", "options", "fallback", "restarts", "versions"}
 
 
 def timeless(result):
@@ -161,7 +145,7 @@ def test_as_many_runs_at_once_as_memory_allows(monkeypatch):
 def test_the_result_has_every_promised_key(tmp_path):
     config = make_config("asgat-cheb", epochs=2, hidden=4, max_restarts=0)
     result = run(load_dataset("karate"), "asgat-cheb", config, [0, 1], seed=3, out=tmp_path)
-    assert result.keys() >= set(KEYS)
+    assert result.keys() >= KEYS
     written = json.loads((tmp_path / "result.json").read_text())
     assert written.keys() - result.keys() == {"model_sha256"}
     assert timeless(written) == timeless(result)
@@ -171,13 +155,6 @@ def test_the_result_has_every_promised_key(tmp_path):
     assert (result["certified_share"], result["mean_bound"], result["max_bound"]) == (1.0, 0.0, 0.0)
     assert (result["fallback"], result["options"], result["restarts"], result["epochs"]) == (None, {}, 0, 2)
     assert result["ms_per_epoch"] > 0
-
-
-def test_roc_auc_is_reported_where_the_data_set_is_scored_by_it(tmp_path):
-    result = run(tiny_dataset(metric="roc_auc"), "mlp", quick(epochs=4), range(3), out=tmp_path)
-    assert result["roc_auc"]["per_run"] == [row["roc_auc"] for row in result["rows"]]
-    assert result["val_roc_auc"] == pytest.approx(np.mean([row["val_score"] for row in result["rows"]]))
-    assert result["val_micro_f1"] is None
 
 
 def test_options_are_named_trained_and_saved(tmp_path):
@@ -227,32 +204,6 @@ def test_a_finished_run_is_handed_over_before_it_counts(tmp_path, model):
     assert sorted(seen) == [(row["run"], row["micro_f1"]) for row in result["rows"]]
     run(data, model, config, [0, 2], out=tmp_path, callbacks=Callbacks(finished=finished))
     assert len(seen) == 2, "a run that is done is not handed over again"
-
-
-def test_a_directory_that_another_process_writes_is_refused(tmp_path, monkeypatch):
-    def refused(*_, **options):
-        raise LockedError("another process") if options["wait"] is False else AssertionError
-
-    monkeypatch.setattr(runner, "locked", refused)
-    with pytest.raises(LockedError):
-        run(tiny_dataset(), "mlp", quick(epochs=1), [0], out=tmp_path)
-    waited: list[bool] = []
-
-    def waits(folder, wait, waiting):
-        assert wait
-        waiting()
-        return locked(folder)
-
-    monkeypatch.setattr(runner, "locked", waits)
-    run(
-        tiny_dataset(),
-        "mlp",
-        quick(epochs=1),
-        [0],
-        out=tmp_path,
-        callbacks=Callbacks(waiting=lambda: waited.append(True)),
-    )
-    assert waited == [True]
 
 
 # -- the run directory ------------------------------------------------------------------------------
@@ -383,14 +334,13 @@ def test_unfinished_runs_go_on_from_the_epoch_that_was_saved(tmp_path, monkeypat
     assert_same_directories(tmp_path / "cut", tmp_path / "whole")
 
 
-def test_ctrl_c_in_the_last_epoch_leaves_a_finished_directory_and_stops(tmp_path, monkeypatch):
+def test_ctrl_c_in_the_last_epoch_leaves_a_finished_directory_and_stops(tmp_path):
     """A command that would now train another model must not."""
-    dataset, config, asked = tiny_dataset(), quick(epochs=3), []
-    original = runner.Checkpointer.__enter__
-    monkeypatch.setattr(runner.Checkpointer, "__enter__", lambda self: asked.append(self) or original(self))
+    dataset, config = tiny_dataset(), quick(epochs=3)
 
     def progress(i, epoch):
-        asked[0].asked = epoch.epoch == 3
+        if epoch.epoch == 3:
+            os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
         run(dataset, "mlp", config, [0], out=tmp_path, callbacks=Callbacks(progress=progress))
@@ -435,24 +385,6 @@ def test_data_that_changed_since_is_refused(tmp_path, monkeypatch, part, stopped
     assert timeless(fresh) == timeless(run(changed, "mlp", config, [0, 1]))
 
 
-def test_an_unfinished_run_of_other_data_is_refused_where_only_its_checkpoint_knows(tmp_path, monkeypatch):
-    """A directory that version 0.1 began has no digest in config.toml."""
-    data, config = small_dataset(2), settings("mlp", epochs=4)
-    monkeypatch.setattr("asgat.training.checkpoint.SECONDS", 0.0)
-
-    def progress(i, epoch):
-        if epoch.epoch == 3:
-            raise Killed
-
-    with pytest.raises(Killed):
-        run(data, "mlp", config, [0, 1], out=tmp_path, callbacks=Callbacks(progress=progress))
-    lines = (tmp_path / "config.toml").read_text().splitlines()
-    (tmp_path / "config.toml").write_text("\n".join(line for line in lines if not line.startswith("data =")))
-    with pytest.raises(AsgatError, match=r"unfinished\.safetensors .* trained on other data.*--fresh"):
-        run(dataclasses.replace(data, y=1 - data.y), "mlp", config, [0, 1], out=tmp_path)
-    assert run(data, "mlp", config, [0, 1], out=tmp_path)["finished"]
-
-
 @pytest.mark.parametrize("model", ["mlp", "asgat-cheb"])
 def test_a_finished_directory_is_not_trained_again_unless_asked(tmp_path, model):
     dataset, config = small_dataset(3), settings(model, epochs=2)
@@ -466,14 +398,3 @@ def test_a_finished_directory_is_not_trained_again_unless_asked(tmp_path, model)
     again = run(dataset, model, config, range(3), out=tmp_path, fresh=True, callbacks=progress_of(seen))
     assert {i for i, _ in seen} == {0, 1, 2}
     assert timeless(again) == timeless(first)
-
-
-@pytest.mark.parametrize(
-    ("change", "named"),
-    [({"seed": 1}, "seed"), ({"config": quick(epochs=3)}, "epochs"), ({"model": "gcn"}, "model")],
-)
-def test_a_directory_with_other_settings_is_refused(tmp_path, change, named):
-    given: dict[str, Any] = {"model": "mlp", "config": quick(epochs=2), "seed": 0}
-    run(tiny_dataset(), runs=[0], out=tmp_path, **given)
-    with pytest.raises(AsgatError, match=rf"other settings \({named}\)"):
-        run(tiny_dataset(), runs=[0], out=tmp_path, **{**given, **change})

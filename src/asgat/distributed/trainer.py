@@ -21,7 +21,7 @@ from asgat.distributed.shard import Shard, Source, build_shard
 from asgat.errors import AsgatError
 from asgat.nn.attention_model import AttentionModel
 from asgat.nn.registry import model_spec
-from asgat.training.checkpoint import Checkpointer
+from asgat.training.checkpoint import Checkpointer, decode
 from asgat.training.loop import train_runs
 from asgat.training.metrics import roc_auc
 from asgat.training.objective import share
@@ -64,7 +64,7 @@ def run_distributed(
         dtype: of features and weights.
         everything: exchange all rows of features instead of those that are needed.
     """
-    callbacks = callbacks or Callbacks()
+    callbacks, runs = callbacks or Callbacks(), list(dict.fromkeys(runs))
     for i in runs:
         if i < 0 or (source.num_splits > 1 and i >= source.num_splits):
             raise AsgatError(f"{source.name} has splits 0 to {source.num_splits - 1}; there is no split {i}.")
@@ -81,7 +81,7 @@ def run_distributed(
 
     def begin() -> tuple[list[dict[str, Any]], bytes | None]:
         done = directory.begin(settings, fresh) if directory else []
-        return done, checkpointer.read() if checkpointer else None
+        return done, checkpointer.read() if checkpointer and len(done) < len(runs) else None
 
     done, content = group.from_first(begin)
     if checkpointer:
@@ -130,10 +130,11 @@ def run_distributed(
         if directory and group.first:
             directory.add_run(row, outcome.history, done, outcome.state, model_metadata(settings, i, source))
         done.append(row)
-        if directory and checkpointer and group.first:
+        if directory and group.first:
             directory.write_result(summarise(settings, source.metric, done))
-            checkpointer.remove()
         history = [vars(epoch) for epoch in outcome.history]
+    if checkpointer and group.first:
+        checkpointer.remove()
     return {**summarise(settings, source.metric, done), "history": history}
 
 
@@ -157,7 +158,11 @@ class RankCheckpointer(Checkpointer):
         return self
 
     def read(self) -> bytes | None:
-        return super().load()
+        """The content of the file, on rank 0; it is refused there, so that one rank reports it."""
+        content = super().load()
+        if content is not None:
+            decode(content, self.path, self.device, self.data)
+        return content
 
     def load(self) -> bytes | None:
         content, self.content = self.content, None

@@ -1,4 +1,4 @@
-"""Spectral filters: responses g(λ) with one column per head. They know λ and nothing of graphs."""
+"""Spectral filters: responses g(λ) with one column per head, independent of any graph."""
 
 from asgat.filters.bandstop import BandStop
 from asgat.filters.heat import HeatFilter

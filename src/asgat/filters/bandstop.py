@@ -1,4 +1,4 @@
-"""A band of frequencies silenced, whatever the filter: the paper's frequency ablation."""
+"""A filter with a band of frequencies removed, for the paper's frequency ablation."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from asgat.filters.spectral_filter import SpectralFilter
 class BandStop(SpectralFilter):
     r"""Another filter with its response set to zero for :math:`low \le \lambda < high`.
 
-    Half-open bands, so that neighbouring ones share no frequency; a band that ends at 2 or beyond takes in the end of
-    the spectrum, rounding included.
+    Bands are half-open, so that neighbouring ones share no frequency; one that ends at 2 or above includes the end of
+    the spectrum and what rounding adds to it.
 
     Args:
-        filter: the filter to silence; its parameters are shared, not copied.
+        filter: the other filter; its parameters are shared, not copied.
         low: start of the band.
         high: end of the band.
 

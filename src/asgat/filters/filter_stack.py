@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
-from typing import TypeVar
 
 import torch
-from torch import Tensor, nn
-from torch.func import functional_call
+from torch import Tensor
 
-from asgat.filters.spectral_filter import SpectralFilter, Transformed
+from asgat.filters.spectral_filter import SpectralFilter, places, shell
 from asgat.kernels.each_run import aligned
-
-Module = TypeVar("Module", bound=nn.Module)
 
 
 class FilterStack(SpectralFilter):
     """The responses of R runs side by side, from one filter whose parameters and buffers are stacked, [R, ...].
 
-    Runs become heads: every operator serves several runs without knowing of them. On the CPU each run's responses are
-    computed as if it were alone, so that they do not depend on the other runs to the last bit; on other devices in
-    batched products.
+    Runs become heads, so that every operator serves several runs. On the CPU the responses of each run are computed as
+    if it were alone and do not depend on the others to the last bit; other devices compute all of them in one call.
 
     Args:
-        filter: the filter. It remains the owner of its parameters.
+        filter: the filter. Its parameters are not those of the stack.
         runs: R.
 
     Shapes:
@@ -33,16 +27,9 @@ class FilterStack(SpectralFilter):
 
     def __init__(self, filter: SpectralFilter, runs: int) -> None:
         super().__init__(runs * filter.heads)
-        self.runs = runs
-        self._owner = (filter,)  # in a tuple: its parameters are not this module's
-        self._single = tuple(_shell(filter) for _ in range(runs))
-        self._places = [  # name, the dictionary that holds the stacked tensor, and where each run's part goes
-            (name, vars(owner)[kind], [vars(single)[kind] for single in singles])
-            for owner, *singles in zip(filter.modules(), *(single.modules() for single in self._single), strict=True)
-            for kind in ("_parameters", "_buffers")
-            for name, value in vars(owner)[kind].items()
-            if value is not None
-        ]
+        self.runs, self._owner = runs, (filter,)  # in a tuple, which hides it from parameters()
+        self._single = tuple(shell(filter) for _ in range(runs))
+        self._places = list(zip(places(filter), *map(places, self._single), strict=True))
 
     @property
     def filter(self) -> SpectralFilter:
@@ -50,32 +37,33 @@ class FilterStack(SpectralFilter):
 
     def each(self) -> tuple[SpectralFilter, ...]:
         """The filter of every run, always the same objects; their parameters are views of the stacked ones."""
-        for name, stacked, singles in self._places:
-            value = stacked[name]
-            each = value.unbind() if self.runs > 1 else (value.squeeze(0),)
-            for own, part in zip(singles, each, strict=True):
+        for (held, name), *singles in self._places:
+            parts = held[name].unbind() if self.runs > 1 else (held[name].squeeze(0),)
+            for (own, _), part in zip(singles, parts, strict=True):
                 own[name] = aligned(part) if part.device.type == "cpu" else part
         return self._single
 
     def forward(self, frequency: Tensor) -> Tensor:
-        if frequency.device.type == "cpu":
-            return torch.cat([single(frequency) for single in self.each()], dim=1)
-        return self._batched(self.filter, "", frequency).transpose(0, 1).flatten(1)
+        return self._all(lambda single: single(frequency).t(), frequency.device).t()
 
     def transformed(self, frequency: Tensor, matrix: Tensor) -> Tensor:
-        if frequency.device.type == "cpu":
-            return torch.cat([single.transformed(frequency, matrix) for single in self.each()])
-        return self._batched(Transformed(self.filter), "filter", frequency, matrix).flatten(0, 1)
+        return self._all(lambda single: single.transformed(frequency, matrix), frequency.device)
 
     def transformed_in_double(self, frequency: Tensor, matrix: Tensor) -> Tensor:
         return torch.cat([single.transformed_in_double(frequency, matrix) for single in self.each()])
 
-    def _batched(self, module: nn.Module, prefix: str, *inputs: Tensor) -> Tensor:
-        state = {**dict(self.filter.named_parameters(prefix)), **dict(self.filter.named_buffers(prefix))}
-        if not state:
-            return module(*inputs).expand(self.runs, -1, -1)
-        call: Callable[..., Tensor] = torch.vmap(lambda own: functional_call(module, own, inputs))
-        return call(state)
+    def _all(self, function: Callable[[SpectralFilter], Tensor], device: torch.device) -> Tensor:
+        """What a function of a single filter, [heads, ...], gives for all of them."""
+        if device.type == "cpu" or not self._places:
+            return torch.cat([function(single) for single in self.each()])
+
+        def of_one(parts: list[Tensor]) -> Tensor:
+            for (_, (own, name), *_), part in zip(self._places, parts, strict=True):
+                own[name] = part
+            return function(self._single[0])
+
+        batched: Tensor = torch.vmap(of_one)([held[name] for (held, name), *_ in self._places])
+        return batched.flatten(0, 1)
 
     @property
     def fixed(self) -> bool:
@@ -86,11 +74,3 @@ class FilterStack(SpectralFilter):
 
     def extra_repr(self) -> str:
         return f"runs={self.runs}, heads={self.heads}"
-
-
-def _shell(module: Module) -> Module:
-    """A copy that shares everything, but can be given other parameters and buffers."""
-    shell = copy.copy(module)
-    children = {name: None if child is None else _shell(child) for name, child in module._modules.items()}
-    vars(shell).update(_parameters=dict(module._parameters), _buffers=dict(module._buffers), _modules=children)
-    return shell

@@ -12,12 +12,12 @@ from asgat.filters.spectral_filter import SpectralFilter
 
 
 class HeatFilter(SpectralFilter):
-    r"""The heat kernel :math:`g(\lambda) = e^{-s \lambda}`, the same scale :math:`s > 0` at the start for every head.
+    r"""The heat kernel :math:`g(\lambda) = e^{-s \lambda}` with the same initial scale :math:`s > 0` for every head.
 
     Args:
         heads: number of responses.
-        scale: the scale s; larger reaches farther.
-        learned: whether each head learns its own s (kept positive by learning its logarithm).
+        scale: the scale s; a larger one reaches farther.
+        learned: learn s for every head, as its logarithm, which keeps it positive.
 
     Example:
         >>> HeatFilter(heads=1, scale=1.0)(torch.tensor([0.0])).item()

@@ -20,10 +20,9 @@ class MLPFilter(SpectralFilter):
     r"""A multi-layer perceptron :math:`g(\lambda) = \mathrm{MLP}(\lambda) \in \mathbb{R}^{heads}` for all heads.
 
     Each hidden layer is a linear map and a ReLU. The input is centred, :math:`\lambda - 1`, so that the kinks of the
-    first layer fall inside the spectrum, and weights start with variance-preserving scale, so that every head starts
-    with a slope of its own, low-pass or high-pass. An output ReLU (the authors' program has one) can die and leave a
-    head without gradient: it is off by default, and where it is asked for the
-    responses start positive on the whole spectrum.
+    first layer fall inside the spectrum, and weights have a variance-preserving initial scale, so that every head
+    starts with another slope, low-pass or high-pass. An output ReLU (the authors' program has one) can die and leave a
+    head without gradient: it is off by default, and with it the initial responses are positive on the whole spectrum.
 
     Args:
         heads: number of responses.
@@ -74,7 +73,7 @@ class MLPFilter(SpectralFilter):
 
     def _hidden(self, frequency: Tensor) -> Tensor:
         hidden = frequency.unsqueeze(-1) - 1.0
-        *layers, _ = cast(Iterable[nn.Linear], self.layers)  # a slice would make modules anew, in every epoch
+        *layers, _ = cast(Iterable[nn.Linear], self.layers)  # a slice would build a ModuleList in every call
         for layer in layers:
             hidden = torch.relu(F.linear(hidden, layer.weight, layer.bias))
         return hidden
@@ -88,23 +87,20 @@ class MLPFilter(SpectralFilter):
         return response if self.output_activation == "none" else cast(Tensor, self.activation(response))
 
     def transformed(self, frequency: Tensor, matrix: Tensor) -> Tensor:
-        r"""As for every filter; with ``exact_bias`` the matrix must interpolate by Chebyshev polynomials.
+        r"""See :meth:`SpectralFilter.transformed`; with ``exact_bias`` the matrix must interpolate by Chebyshev
+        polynomials.
 
-        The last bias shifts a response as a whole, which is its coefficient of order 0 and no other. Where no node
-        attends to itself, that one has no gradient. Sampled with the rest, the bias gets what rounding leaves, perhaps
-        1e-13, and from zero Adam with weight decay multiplies it by lr · weight_decay / ε, a thousand, in every
-        epoch: two runs that differ in a last bit part. Added where it belongs it stays zero.
+        The last bias shifts the whole response, which changes its coefficient of order 0 only. Where no node attends to
+        itself, that coefficient has no gradient. Were the bias sampled with the rest, its gradient would be rounding,
+        perhaps 1e-13, which Adam with weight decay multiplies by lr · weight_decay / ε, a thousand, in every epoch:
+        two runs that differ in their last bit would diverge. Added to the coefficient, the bias stays zero.
         """
         if not self.exact_bias:
             return super().transformed(frequency, matrix)
         last = cast(nn.Linear, self.layers[-1])
-        return with_bias(F.linear(self._hidden(frequency), last.weight).t() @ matrix, last.bias)
+        coefficients = F.linear(self._hidden(frequency), last.weight).t() @ matrix
+        first = coefficients[:, :1] + last.bias.unsqueeze(1)
+        return torch.cat([first, coefficients[:, 1:]], dim=1)
 
     def extra_repr(self) -> str:
         return f"heads={self.heads}, output_activation={self.output_activation!r}"
-
-
-def with_bias(coefficients: Tensor, bias: Tensor) -> Tensor:
-    """Coefficients [..., heads, R + 1] of responses that are shifted by [..., heads]."""
-    first = coefficients[..., :1] + bias.unsqueeze(-1)
-    return torch.cat([first, coefficients[..., 1:]], dim=-1)

@@ -1,4 +1,4 @@
-"""Walks that go back now and then, with learned weights of their steps."""
+"""A personalised PageRank with learned weights."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from asgat.filters.spectral_filter import SpectralFilter
 class PageRankFilter(SpectralFilter):
     r"""The response :math:`g(\lambda) = \sum_{j=0}^{steps} \gamma_j (1 - \lambda)^j`, :math:`\gamma` learned per head.
 
-    Since :math:`I - L = D^{-1/2} A D^{-1/2}`, :math:`\gamma_j` weighs walks of j steps. They start as those of a
+    Since :math:`I - L = D^{-1/2} A D^{-1/2}`, :math:`\gamma_j` weighs walks of j steps. Initially they are those of a
     personalised PageRank, :math:`\gamma_j = \alpha (1 - \alpha)^j` and :math:`\gamma_{steps} = (1 - \alpha)^{steps}`: a
-    low-pass response with :math:`g(0) = 1`, or, with :math:`\alpha = 1`, one that passes everything as it is.
+    low-pass response with :math:`g(0) = 1`, or, with :math:`\alpha = 1`, the identity.
 
     Args:
         heads: number of responses.
         steps: longest walk.
-        alpha: probability to go back to where a walk began.
+        alpha: probability of a walk to return to its start.
 
     Example:
         >>> PageRankFilter(heads=1, steps=2, alpha=0.5)(torch.tensor([0.0, 1.0, 2.0])).flatten().tolist()

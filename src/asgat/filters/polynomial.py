@@ -31,7 +31,7 @@ class PolynomialFilter(SpectralFilter):
 
     def reset_parameters(self) -> None:
         with torch.no_grad():
-            # On [0, 2] the power j is as large as 2^j: start every term with about the same share.
+            # On [0, 2] the power j is up to 2^j: all terms are about equal at first.
             power = torch.arange(self.degree + 1, device=self.theta.device).unsqueeze(-1)
             self.theta.normal_().div_(2.0**power)
 

@@ -1,19 +1,22 @@
-"""What every spectral filter is."""
+"""The base class of spectral filters."""
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
+from typing import Any, TypeVar
 
 from torch import Tensor, nn
-from torch.func import functional_call
 
 from asgat.errors import AsgatError
 
+Module = TypeVar("Module", bound=nn.Module)
+
 
 class SpectralFilter(nn.Module, ABC):
-    r"""A response :math:`g: [0, \lambda_{\max}] \to \mathbb{R}^{heads}`, differentiable in its own parameters.
+    r"""A response :math:`g: [0, \lambda_{\max}] \to \mathbb{R}^{heads}`, differentiable in its parameters.
 
-    A new filter is one file: a subclass that says what :meth:`forward` returns and how its parameters start.
+    A new filter is one file: a subclass with :meth:`forward` and :meth:`reset_parameters`.
 
     Args:
         heads: number of responses, one per attention head.
@@ -35,28 +38,31 @@ class SpectralFilter(nn.Module, ABC):
         return response.t() @ matrix
 
     def transformed_in_double(self, frequency: Tensor, matrix: Tensor) -> Tensor:
-        """As :meth:`transformed`, in double precision whatever that of the parameters; their gradients are rounded."""
-        state = {**dict(self.named_parameters()), **dict(self.named_buffers())}
-        wide = {f"filter.{name}": value.double() for name, value in state.items()}
-        out: Tensor = functional_call(Transformed(self), wide, (frequency, matrix))
-        return out
+        """As :meth:`transformed`, computed in double precision; the parameters' gradients are rounded to theirs."""
+        wide = shell(self)
+        for held, name in places(wide):
+            held[name] = held[name].double()
+        return wide.transformed(frequency, matrix)
 
     @property
     def fixed(self) -> bool:
-        """Whether training leaves the responses as they are; attention is then computed once."""
+        """Whether training does not change the responses; attention is then computed once."""
         return False
 
     @abstractmethod
     def reset_parameters(self) -> None:
-        """Draw the parameters anew."""
+        """Draw the parameters again."""
 
 
-class Transformed(nn.Module):
-    """Calls :meth:`SpectralFilter.transformed`, which can then be called with other parameters."""
+def shell(module: Module) -> Module:
+    """A copy that shares everything, but can be given other parameters and buffers."""
+    copied = copy.copy(module)
+    children = {name: None if child is None else shell(child) for name, child in module._modules.items()}
+    vars(copied).update(_parameters=dict(module._parameters), _buffers=dict(module._buffers), _modules=children)
+    return copied
 
-    def __init__(self, filter: SpectralFilter) -> None:
-        super().__init__()
-        self.filter = filter
 
-    def forward(self, frequency: Tensor, matrix: Tensor) -> Tensor:
-        return self.filter.transformed(frequency, matrix)
+def places(module: nn.Module) -> list[tuple[dict[str, Any], str]]:
+    """Where a module and its children hold their parameters and buffers, and under which names."""
+    tables = [table for part in module.modules() for table in (part._parameters, part._buffers)]
+    return [(table, name) for table in tables for name, value in table.items() if value is not None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import torch
@@ -54,13 +54,14 @@ def dropout(x: Tensor, p: Probability, training: bool = True) -> Tensor:
     if isinstance(p, tuple):
         seeds = _seeds.get()
         seed = torch.randint(2**62, (len(p),), device=x.device) if seeds is None else seeds()
-        if len(p) == 1 and x.device.type == "cpu":
-            return _drop(x, p[0], int(seed))
-        held = dropout_runs(x.unsqueeze(0) if len(p) == 1 else x, _on_device(p, x.device), seed)
-        return held.squeeze(0) if len(p) == 1 else held
+        if len(p) > 1:
+            return dropout_runs(x, _on_device(p, x.device), seed)
+        if x.device.type != "cpu":
+            return dropout_runs(x.unsqueeze(0), _on_device(p, x.device), seed).squeeze(0)
+        return _apply(x, p[0], int(seed))
     if x.device.type != "cpu" or x.dtype not in (torch.float32, torch.float64) or torch.compiler.is_compiling():
         return F.dropout(x, p)
-    return _drop(x, p, int(torch.randint(2**62, ())))
+    return _apply(x, p, int(torch.randint(2**62, ())))
 
 
 def dropout_runs(x: Tensor, p: Tensor, seed: Tensor) -> Tensor:
@@ -71,43 +72,36 @@ def dropout_runs(x: Tensor, p: Tensor, seed: Tensor) -> Tensor:
 
     Cost: O(entries) time, no memory in addition to the output.
     """
-    out: Tensor = _DropoutRuns.apply(x.contiguous(), p, seed)  # type: ignore[no-untyped-call]
-    return out
+    return _apply(x.contiguous(), p, seed)
 
 
-@lru_cache(maxsize=64)
+@cache
 def _on_device(p: tuple[float, ...], device: torch.device) -> Tensor:
-    """Copied once: a CUDA graph cannot record a copy from the host."""
+    """Copied once and never freed: a CUDA graph can neither record a copy from the host nor hold a tensor."""
     return torch.tensor(p, dtype=torch.float64, device=device)
 
 
-def _drop(x: Tensor, p: float, seed: int) -> Tensor:
+def _apply(x: Tensor, p: float | Tensor, seed: int | Tensor) -> Tensor:
     out: Tensor = _Dropout.apply(x, p, seed)  # type: ignore[no-untyped-call]
     return out
 
 
 class _Dropout(torch.autograd.Function):
+    """Of one run, given numbers, or of stacked runs, given tensors."""
+
     @staticmethod
-    def forward(ctx: Any, x: Tensor, p: float, seed: int) -> Tensor:
+    def forward(ctx: Any, x: Tensor, p: float | Tensor, seed: int | Tensor) -> Tensor:
         ctx.p, ctx.seed = p, seed
-        out: Tensor = kernels("dropout", x).dropout(x, p, seed)
-        return out
+        ctx.shared = isinstance(p, Tensor) and x.size(0) != p.numel()
+        return _masked(x, p, seed)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        return kernels("dropout", grad).dropout(grad, ctx.p, ctx.seed), None, None
-
-
-class _DropoutRuns(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, p: Tensor, seed: Tensor) -> Tensor:
-        ctx.save_for_backward(p, seed)
-        ctx.shared = x.size(0) != p.numel()
-        out: Tensor = kernels("dropout", x).dropout_runs(x, p, seed)
-        return out
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        p, seed = ctx.saved_tensors
-        to_x: Tensor = kernels("dropout", grad).dropout_runs(grad.contiguous(), p, seed)
+        to_x = _masked(grad.contiguous(), ctx.p, ctx.seed)
         return to_x.sum(dim=0, keepdim=True) if ctx.shared else to_x, None, None
+
+
+def _masked(x: Tensor, p: float | Tensor, seed: int | Tensor) -> Tensor:
+    kernel = kernels("dropout", x)
+    out: Tensor = kernel.dropout_runs(x, p, seed) if isinstance(p, Tensor) else kernel.dropout(x, p, seed)
+    return out

@@ -74,12 +74,8 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, None, Tensor | Non
 
 
 def _to_bias(grad: Tensor, shape: torch.Size) -> Tensor:
-    width = shape[-2] * shape[-1]
-    if len(shape) == 2:
-        return grad.reshape(-1, width).sum(dim=0).view(shape)
-    runs = grad.reshape(shape[0], -1, width)
-    total = runs.sum(dim=1) if grad.device.type != "cpu" else each_run(lambda own: own.sum(dim=0), runs)
-    return total.view(shape)
+    rows = grad.reshape(*shape[:-2], -1, shape[-2] * shape[-1])
+    return each_run(2, lambda own: own.sum(dim=-2), rows).view(shape)
 
 
 _gather_sum_grad_x = Operator(

@@ -1,4 +1,4 @@
-"""Node features that are mostly zero, kept that way through the first layer."""
+"""Sparse node features, multiplied without being made dense."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from asgat.kernels.dropout import Probability, drops
 
 
 class SparseFeatures:
-    r"""A feature matrix [N, F] with most entries zero, in CSR form beside the pattern of its transpose.
+    r"""A feature matrix [N, F] with most entries zero, in CSR form with the pattern of its transpose.
 
-    Stands where a dense ``x`` would: its products have gradients to the other factor, never to the features. Build it
+    Takes the place of a dense ``x``: its products have gradients to the other factor, never to the features. Build it
     with :meth:`from_dense`; dropout and dtype changes share the pattern.
 
     Args:
         value: the non-zero entries, row by row, [nnz]; [R, nnz] for the features of R stacked runs under dropout.
         indptr, index: bounds of the rows and column of each entry, [N + 1] and [nnz].
         indptr_t, index_t: the same of the transpose, [F + 1] and [nnz].
-        order_t: where each entry of the transpose stands in ``value``, [nnz].
+        order_t: the position in ``value`` of each entry of the transpose, [nnz].
 
     Example:
         >>> x = SparseFeatures.from_dense(np.array([[0.0, 2.0], [0.0, 0.0]]))
@@ -92,19 +92,6 @@ class SparseFeatures:
         shared = isinstance(p, tuple) and len(p) > 1 and self.value.dim() == 1
         return self.with_value(kernels.dropout(self.value.unsqueeze(0) if shared else self.value, p))
 
-    def repeated(self, times: int) -> SparseFeatures:
-        """The block-diagonal matrix [times · N, times · F] with this one in every block; O(times · nnz)."""
-
-        def shifted(part: Tensor, by: int) -> Tensor:
-            return (part + by * torch.arange(times, device=part.device).unsqueeze(1)).view(-1)
-
-        entries, (rows, columns) = self.value.numel(), self.shape
-        indptr, indptr_t = (torch.cat([p[:1], shifted(p[1:], entries)]) for p in (self.indptr, self.indptr_t))
-        index, index_t = shifted(self.index, columns), shifted(self.index_t, rows)
-        return SparseFeatures(
-            self.value.repeat(times), indptr, index, indptr_t, index_t, shifted(self.order_t, entries)
-        )
-
     def with_value(self, value: Tensor) -> SparseFeatures:
         """Other entries in the same places."""
         return SparseFeatures(value, *self._pattern)
@@ -116,7 +103,7 @@ class SparseFeatures:
         return kernels.csr_matmul(self.indptr, self.index, self.value, self.indptr_t, self.index_t, self.order_t, dense)
 
     def linear(self, weight: Tensor) -> Tensor:
-        r""":math:`x W^\top` for a weight [C, F] as :class:`torch.nn.Linear` keeps it; copies the weight once."""
+        r""":math:`x W^\top` for a weight [C, F] as :class:`torch.nn.Linear` has it; copies the weight once."""
         return self.matmul(weight.t())
 
     def to_dense(self) -> Tensor:

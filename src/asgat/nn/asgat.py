@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Literal, Unpack
+from collections.abc import Iterable
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from asgat.errors import AsgatError
 from asgat.filters import PageRankFilter
 from asgat.graph import Graph
-from asgat.kernels.each_run import add_bias, elu
+from asgat.kernels.each_run import each_run
 from asgat.kernels.sparse_features import SparseFeatures, dropout
-from asgat.nn.asgat_conv import ASGATConv, LayerOptions, product
+from asgat.nn.asgat_conv import ASGATConv, add_bias, product
 from asgat.nn.attention import SparseAttention, filtered
 from asgat.nn.attention_model import AttentionModel
 from asgat.nn.layer_cache import LayerCache
@@ -81,7 +83,7 @@ class ASGAT(AttentionModel):
         alpha: float = 0.1,
         num_nodes: int | None = None,
         cached: bool = False,
-        **options: Unpack[LayerOptions],
+        **options: Any,
     ) -> None:
         super().__init__()
         if num_layers < 1 + linear:
@@ -120,7 +122,7 @@ class ASGAT(AttentionModel):
         return [layer for layer in self.layers if isinstance(layer, ASGATConv)]
 
     def reset_parameters(self) -> None:
-        for layer in self.layers:
+        for layer in cast(Iterable[ASGATConv | nn.Linear], self.layers):
             layer.reset_parameters()
         if self.jump_weight is not None:
             nn.init.xavier_uniform_(self.jump_weight)
@@ -179,7 +181,7 @@ class ASGAT(AttentionModel):
             assert x is not None, "a jump needs the features"
             kept = dropout(x, self.dropout, self.training)
             out = out + product(kept, self.jump_weight, operator)[..., : out.size(-2), :]
-        return elu(out) if self.elu == "every" or self.elu == ("last" if last else "hidden") else out
+        return each_run(2, F.elu, out) if self.elu in ("every", "last" if last else "hidden") else out
 
 
 def with_adjacency(x: npt.NDArray[np.float32], graph: Graph) -> sp.csr_array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypedDict
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from asgat.errors import AsgatError, suggest
 from asgat.filters import MLPFilter, SpectralFilter
 from asgat.graph import Graph
-from asgat.kernels.each_run import add_bias, mean_of_heads
+from asgat.kernels.each_run import each_run
 from asgat.kernels.sparse_features import SparseFeatures, dropout, matmul
 from asgat.nn.attention import SparseAttention, attend
 from asgat.nn.layer_cache import LayerCache
@@ -20,18 +20,6 @@ from asgat.spectral import ArmaOperator, ChebyshevOperator, ExactOperator, Spect
 from asgat.spectral.spectral_operator import check_k
 
 OperatorFactory = Callable[..., SpectralOperator]
-
-
-class LayerOptions(TypedDict, total=False):
-    """Options of :class:`ASGATConv` that all layers of a model have in common."""
-
-    root: bool
-    mix: bool
-    gain: float
-    filter: Callable[[int], SpectralFilter]
-    operator: str | OperatorFactory
-    order: int
-    include_unreachable: bool
 
 
 class ASGATConv(nn.Module):
@@ -152,23 +140,25 @@ class ASGATConv(nn.Module):
         operator = self.operator_for(x, edge_index, edge_weight)
         attention = self.attention(operator)
         one = self.runs == 1  # a stack of one is computed as a single layer
-        weights = self.weight, self.root_weight, self.mix, self.bias
-        weight, root_weight, mix, bias = (value.squeeze(0) if one and value is not None else value for value in weights)
+
+        def own(weight: Tensor) -> Tensor:
+            return weight.squeeze(0) if one else weight
+
         if one and isinstance(x, Tensor) and x.dim() == 3:
             x = x.squeeze(0)
         x = dropout(x, self.dropout, self.training)
         kept = attention.dropout(self.dropout, self.training)
-        if mix is not None:
-            kept = kept.scale(self.heads * operator.shared(mix).softmax(-1))
-        mapped = product(x, weight, operator)
+        if self.mix is not None:
+            kept = kept.scale(self.heads * operator.shared(own(self.mix)).softmax(-1))
+        mapped = product(x, own(self.weight), operator)
         gathered = operator.exchange(mapped if self.gain == 1.0 else self.gain * mapped)
         side_by_side = self.concat or self.heads == 1
-        bias = operator.shared(bias) if bias is not None else None
-        of_heads = bias.unflatten(-1, (self.heads, -1)) if bias is not None and side_by_side else None
+        bias = operator.shared(own(self.bias)) if self.bias is not None else None
+        of_heads = bias.view(*bias.shape[:-1], self.heads, -1) if bias is not None and side_by_side else None
         out = kept.aggregate(gathered, of_heads)  # [heads, N, out]
-        out = out.transpose(-3, -2).flatten(-2) if side_by_side else mean_of_heads(out)
-        if root_weight is not None:  # an operator's own nodes come first
-            out = out + product(x, root_weight, operator)[..., : out.size(-2), :]
+        out = out.transpose(-3, -2).flatten(-2) if side_by_side else each_run(3, lambda own: own.mean(dim=-3), out)
+        if self.root_weight is not None:  # an operator's own nodes come first
+            out = out + product(x, own(self.root_weight), operator)[..., : out.size(-2), :]
         if bias is not None and not side_by_side:
             out = add_bias(out, bias)
         if one:
@@ -221,6 +211,11 @@ class ASGATConv(nn.Module):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, heads={self.heads}, k={self.k})"
+
+
+def add_bias(x: Tensor, bias: Tensor) -> Tensor:
+    """x [N, F] plus a bias [F]; of stacked runs [R, N, F] and [R, F]."""
+    return each_run(2, lambda own, shift: own + shift.unsqueeze(-2), x, bias)
 
 
 def product(x: Tensor | SparseFeatures, weight: Tensor, operator: SpectralOperator) -> Tensor:

@@ -11,7 +11,7 @@ from asgat.filters.filter_stack import FilterStack
 from asgat.filters.spectral_filter import SpectralFilter
 from asgat.kernels import dropout, gather_sum, row_softmax
 from asgat.kernels.dropout import Probability, drops
-from asgat.kernels.each_run import scale_heads
+from asgat.kernels.each_run import each_run
 from asgat.spectral.certificate import Certificate
 from asgat.spectral.graph_operator import as_graph_operator
 from asgat.spectral.spectral_operator import SpectralOperator, check_k
@@ -46,7 +46,7 @@ class SparseAttention:
 
     def scale(self, factor: Tensor) -> SparseAttention:
         """The same attention with every head's weights times a factor [heads]."""
-        return replace(self, weight=scale_heads(self.weight, factor))
+        return replace(self, weight=each_run(3, lambda own, by: own * by[..., None, None], self.weight, factor))
 
     def unsqueeze(self) -> SparseAttention:
         """The same attention as that of a stack of one run."""
@@ -112,7 +112,7 @@ def attend(
     certificate = operator.certify(filter, index, score) if certified else None
     weight = row_softmax(score)
     if isinstance(filter, FilterStack):
-        shape = filter.runs, -1, *weight.shape[1:]
+        shape = filter.runs, weight.size(0) // filter.runs, *weight.shape[1:]
         index, weight = index.view(shape), weight.view(shape)
     return SparseAttention(index, weight, operator.num_nodes, certificate)
 

@@ -49,7 +49,7 @@ def stack(models: Sequence[Model]) -> Model:
                     learned = isinstance(value, nn.Parameter)
                     vars(target)[kind][name] = nn.Parameter(together, value.requires_grad) if learned else together
         if isinstance(getattr(target, "dropout", None), float):
-            target.dropout = tuple(float(owner.dropout) for owner in owners)  # type: ignore[arg-type,assignment]
+            target.dropout = tuple(float(owner.dropout) for owner in owners)
     return stacked
 
 

@@ -62,10 +62,11 @@ class ChebyshevOperator(GraphOperator):
         self._cached: tuple[Tensor, Tensor] | None = None
         bytes_needed = (self.order + 1) * self.num_nodes**2 * self.dtype.itemsize
         if 0 < bytes_needed <= self.cache_bytes:
-            cached = torch.empty(self.order + 1, self.num_nodes, self.num_nodes, dtype=self.dtype, device=self.device)
+            basis = torch.empty(self.order + 1, self.num_nodes, self.num_nodes, dtype=self.dtype, device=self.device)
+            unreached = torch.empty(basis.shape[1:], dtype=torch.bool, device=self.device)
             for rows in self._blocks(heads=0):
-                cached[:, rows] = self.shifted.rows(self.order, rows)
-            self._cached = cached, _unreached(cached)
+                basis[:, rows], unreached[rows] = self.shifted.rows(self.order, rows)
+            self._cached = basis, unreached
 
     def _move(self) -> None:
         self.shifted = self.shifted.to(self.device, self.dtype)
@@ -103,19 +104,10 @@ class ChebyshevOperator(GraphOperator):
         """Rows of all T_i(X), [R + 1, B, N], and the pairs [B, N] that are not reached."""
         if self._cached is not None:
             return self._cached[0][:, rows], self._cached[1][rows]
-        basis = self.shifted.rows(self.order, rows)
-        return basis, _unreached(basis)
+        return self.shifted.rows(self.order, rows)
 
     def _blocks(self, heads: int) -> Iterator[slice]:
         """Ranges of rows whose matrices, scores and selection keys fit ``block_bytes``."""
         item = self.dtype.itemsize
         per_row = self.num_nodes * ((self.order + 4) * item + heads * (2 * item + 3 * 8))
         return row_blocks(self.num_nodes, per_row, self.block_bytes)
-
-
-def _unreached(basis: Tensor) -> Tensor:
-    """Pairs [B, N] that no T_i connects. Along shortest paths all terms of T_i have one sign: none cancels."""
-    unreached = basis[0] == 0
-    for plane in basis[1:]:
-        unreached &= plane == 0
-    return unreached

@@ -196,5 +196,13 @@ def chebyshev_values(x: Tensor, degree: int) -> Tensor:
     return torch.cos(angle.unsqueeze(1) * torch.arange(degree + 1, dtype=x.dtype, device=x.device))
 
 
+def polynomial_bound(coefficients: Tensor) -> Tensor:
+    """Bounds [heads] on the largest magnitude over [-1, 1] of Chebyshev series, coefficients [heads, degree + 1]."""
+    degree, points = coefficients.size(1) - 1, 8 * coefficients.size(1)
+    x = torch.cos(math.pi * (torch.arange(points, dtype=torch.float64, device=coefficients.device) + 0.5) / points)
+    values = coefficients.double() @ chebyshev_values(x, degree).t()
+    return values.abs().amax(dim=1) / math.cos(math.pi * degree / (2 * points))  # by Bernstein's inequality
+
+
 def _sum_and_difference(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
     return left.unsqueeze(1) + right, (left.unsqueeze(1) - right).abs()

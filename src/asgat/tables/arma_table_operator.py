@@ -11,7 +11,7 @@ from torch import Tensor
 
 from asgat.filters.spectral_filter import SpectralFilter
 from asgat.graph import Graph
-from asgat.spectral.certificate import Certificate
+from asgat.spectral.certificate import Certificate, SampledCertificate
 from asgat.spectral.rational import RationalFit, chebyshev_values
 from asgat.spectral.rational_response import Fallback, RationalResponse
 from asgat.tables.table_operator import TableOperator
@@ -85,4 +85,7 @@ class ArmaTableOperator(TableOperator):
         error = 2.0 * self.deviation(filter).unsqueeze(1)
         size = self.coefficients(filter).detach().abs().sum(dim=1, keepdim=True)
         exact = certificate.exact & (error <= _ROUNDING * size.clamp(min=1.0))
-        return replace(certificate, bound=certificate.bound + error, exact=exact)
+        certificate = replace(certificate, bound=certificate.bound + error, exact=exact)
+        if isinstance(certificate, SampledCertificate):
+            certificate = replace(certificate, largest=certificate.largest + float(error.max()))
+        return certificate

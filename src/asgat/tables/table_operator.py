@@ -13,6 +13,7 @@ from asgat.filters.spectral_filter import SpectralFilter
 from asgat.graph import Graph
 from asgat.spectral.certificate import Certificate, SampledCertificate, certify_rows
 from asgat.spectral.graph_operator import GraphOperator
+from asgat.spectral.rational import polynomial_bound
 from asgat.spectral.shifted_laplacian import LambdaMax, ShiftedLaplacian
 from asgat.tables.candidate_table import CandidateTable, Progress
 from asgat.tables.exact_builder import build_exact, exact_rows
@@ -128,7 +129,10 @@ class TableOperator(GraphOperator):
             kept = index[:, rows.to(index.device)].cpu(), score.detach()[:, rows.to(index.device)].cpu()
             errors.append(certify_rows(coefficients, truth, *kept))
         error = torch.cat(errors, dim=1)
-        return SampledCertificate(bound=error, exact=error <= 1e-6, num_nodes=self.num_nodes)
+        # True scores lie within the range of the polynomial, kept ones are known: an error is at most their sum.
+        kept_size = float(score.detach().masked_fill(score.isneginf(), 0.0).abs().amax()) if score.numel() else 0.0
+        largest = float(polynomial_bound(coefficients).amax()) + kept_size
+        return SampledCertificate(error, error <= 1e-6, self.num_nodes, largest)
 
     def widened(self, rows: Tensor, factor: int = 4) -> Self:
         """The same operator with ``factor`` times the candidates in the given rows."""

@@ -168,7 +168,7 @@ def kept_rows(rows: int, width: int, dtype: torch.dtype, device: torch.device) -
 def check_minibatch(model: nn.Module, inputs: tuple[Any, ...]) -> tuple[Tensor | SparseFeatures, TableOperator]:
     """Features and operator, or what of the settings does not go with batches."""
     plain = type(model) is ASGAT and (model.jump_weight, model.propagation, model.num_nodes) == (None, None, None)
-    plain = plain and len(model.convs) == len(model.layers)
+    plain = plain and not isinstance(model.layers[-1], nn.Linear)  # type: ignore[index]
     if not plain:
         raise AsgatError("batch_size is for the ASGAT models without jump, propagate and adjacency; leave it out.")
     x, operator = inputs

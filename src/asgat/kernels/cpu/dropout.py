@@ -16,37 +16,31 @@ Array = np.ndarray[Any, Any]
 
 def dropout(x: Tensor, p: float, seed: int) -> Tensor:
     out = torch.empty(x.shape, dtype=x.dtype)
-    filled = out.view(-1).numpy()
-    scale, limit = filled.dtype.type(1.0 / (1.0 - p)), np.uint32(min(p * 2.0**32, 2.0**32 - 1))
-    arguments = view(x).reshape(-1), filled, scale, limit, np.uint32(seed & 0xFFFFFFFF), np.uint32(seed >> 32)
-    threads = num_threads(8 * x.numel())
-    if threads == 1:
-        _drop(*arguments, 0, x.numel())
-    else:
-        with use_threads(threads):
-            _drop_blocks(*arguments, threads)
+    _drop_runs(view(x).reshape(1, -1), out.view(1, -1).numpy(), np.array([p]), np.array([seed]))
     return out
 
 
 def dropout_runs(x: Tensor, p: Tensor, seed: Tensor) -> Tensor:
     out = torch.empty(p.numel(), *x.shape[1:], dtype=x.dtype)
-    scale, limit = view((1.0 / (1.0 - p)).to(x.dtype)), view((p * 2.0**32).clamp(max=2.0**32 - 1)).astype(np.uint32)
-    words = view(seed)
-    low, high = (words & 0xFFFFFFFF).astype(np.uint32), (words >> 32).astype(np.uint32)
-    arguments = view(x).reshape(len(x), -1), out.view(p.numel(), -1).numpy(), scale, limit, low, high
-    threads = num_threads(8 * out.numel())
+    _drop_runs(view(x).reshape(len(x), -1), out.view(p.numel(), -1).numpy(), view(p), view(seed))
+    return out
+
+
+def _drop_runs(x: Array, out: Array, p: Array, seed: Array) -> None:
+    scale, limit = (1.0 / (1.0 - p)).astype(out.dtype), np.minimum(p * 2.0**32, 2.0**32 - 1).astype(np.uint32)
+    low, high = (seed & 0xFFFFFFFF).astype(np.uint32), (seed >> 32).astype(np.uint32)
+    threads = num_threads(8 * out.size)
     if threads == 1:
-        _drop_runs_serial(*arguments)
+        _drop_serial(x, out, scale, limit, low, high)
     else:
         with use_threads(threads):
-            _drop_runs(*arguments, threads)
-    return out
+            _drop_parallel(x, out, scale, limit, low, high, threads)
 
 
 @compiled(FUSED)
 def _mix(word: Any) -> Any:
-    """A 32-bit hash in which every bit of the input moves about half of the output's. Numba computes with whole
-    numbers in 64 bits, hence the many types."""
+    """A 32-bit hash in which every bit of the input changes about half of the output's. Numba computes with 64-bit
+    integers, hence the many types."""
     word = np.uint32(word ^ (word >> np.uint32(16)))
     word = np.uint32(word * np.uint32(0x7FEB352D))
     word = np.uint32(word ^ (word >> np.uint32(15)))
@@ -58,7 +52,7 @@ def _mix(word: Any) -> Any:
 def _drop(x: Array, out: Array, scale: Any, limit: Any, low: Any, high: Any, start: int, stop: int) -> None:
     zero = out.dtype.type(0)
     begin = start
-    while begin < stop:  # once for every 2^32 entries, so that the loop within is one of 32-bit numbers, in vectors
+    while begin < stop:  # once for every 2^32 entries, so that the inner loop has 32-bit integers and is vectorised
         upper = begin >> 32
         end = min(stop, (upper + 1) << 32)
         first, second = np.uint32(begin), np.uint32(high + np.uint32(upper))
@@ -70,31 +64,24 @@ def _drop(x: Array, out: Array, scale: Any, limit: Any, low: Any, high: Any, sta
         begin = end
 
 
-@compiled(FUSED, parallel=True)
-def _drop_blocks(x: Array, out: Array, scale: Any, limit: Any, low: Any, high: Any, blocks: int) -> None:
-    size = x.shape[0]
-    for block in prange(blocks):
-        _drop(x, out, scale, limit, low, high, size * block // blocks, size * (block + 1) // blocks)
-
-
 @compiled(FUSED)
 def _drop_run(
     x: Array, out: Array, scale: Array, limit: Array, low: Array, high: Array, run: int, blocks: int, block: int
 ) -> None:
-    """One block of one run; a single row of x is every run's."""
+    """One block of one run; a single row of x is shared by all runs."""
     size, row = x.shape[1], run % x.shape[0]
     begin, end = size * block // blocks, size * (block + 1) // blocks
     _drop(x[row], out[run], scale[run], limit[run], low[run], high[run], begin, end)
 
 
 @compiled(FUSED)
-def _drop_runs_serial(x: Array, out: Array, scale: Array, limit: Array, low: Array, high: Array) -> None:
+def _drop_serial(x: Array, out: Array, scale: Array, limit: Array, low: Array, high: Array) -> None:
     for run in range(out.shape[0]):
         _drop_run(x, out, scale, limit, low, high, run, 1, 0)
 
 
 @compiled(FUSED, parallel=True)
-def _drop_runs(x: Array, out: Array, scale: Array, limit: Array, low: Array, high: Array, blocks: int) -> None:
+def _drop_parallel(x: Array, out: Array, scale: Array, limit: Array, low: Array, high: Array, blocks: int) -> None:
     runs = out.shape[0]
     for task in prange(runs * blocks):
         _drop_run(x, out, scale, limit, low, high, task // blocks, blocks, task % blocks)

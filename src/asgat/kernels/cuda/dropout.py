@@ -7,7 +7,7 @@ import triton  # type: ignore[import-not-found,import-untyped,unused-ignore]
 import triton.language as tl  # type: ignore[import-not-found,import-untyped,unused-ignore]
 from torch import Tensor
 
-BLOCK = 1024  # entries a program decides on
+BLOCK = 1024  # entries per program
 
 
 def dropout_runs(x: Tensor, p: Tensor, seed: Tensor) -> Tensor:
@@ -26,7 +26,7 @@ def dropout_runs(x: Tensor, p: Tensor, seed: Tensor) -> Tensor:
 
 @triton.jit  # type: ignore[untyped-decorator,unused-ignore]
 def _mix(word: tl.tensor) -> tl.tensor:
-    """As on the CPU, in the low half of 64 bits, where no conversion can surprise."""
+    """As on the CPU, in the low half of 64 bits, to avoid conversions."""
     word = word ^ (word >> 16)
     word = (word * 0x7FEB352D) & 0xFFFFFFFF
     word = word ^ (word >> 15)

@@ -66,26 +66,27 @@ def losses(out: Path) -> Losses:
 
 
 def pool(ranks: int) -> ProcessPoolExecutor:
-    """Processes for :func:`together`, started once for many small trainings."""
+    """Processes for :func:`train_in_pool`, started once for many small trainings."""
     context = get_context("forkserver")
     context.set_forkserver_preload([__name__])  # imported once for all of them
     return ProcessPoolExecutor(ranks, context)
 
 
-def together(workers: ProcessPoolExecutor, ranks: int, data: Dataset, model: str, config: TrainConfig) -> Losses:
-    """Training and validation losses of every epoch, by ranks in the processes of a pool that has as many."""
+def train_in_pool(
+    workers: ProcessPoolExecutor, ranks: int, data: Dataset, model: str, config: TrainConfig
+) -> dict[str, Any]:
+    """The result of run 0, with the history of its epochs, by ranks in the processes of a pool that has as many."""
     port = free_port()
     jobs = [workers.submit(_rank, rank, ranks, port, data, model, config) for rank in range(ranks)]
     first, *_ = [job.result(timeout=200) for job in jobs]
     return first
 
 
-def _rank(rank: int, ranks: int, port: int, data: Dataset, model: str, config: TrainConfig) -> Losses:
+def _rank(rank: int, ranks: int, port: int, data: Dataset, model: str, config: TrainConfig) -> dict[str, Any]:
     torch.set_num_threads(1)
     os.environ.update(RANK=str(rank), WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     group = Group.join()
     try:
-        result = run_distributed(InMemory(data, config), model, config, group, [0])
+        return run_distributed(InMemory(data, config), model, config, group, [0])
     finally:
         group.close()
-    return [(epoch["train_loss"], epoch["val_loss"]) for epoch in result["history"]]

@@ -1,0 +1,41 @@
+import copy
+import pickle
+from typing import Any
+
+from tests.strategies import ZOO
+
+from asgat.filters import HeatFilter
+from asgat.nn import ASGATConv
+from asgat.nn.layer_cache import LayerCache
+from asgat.nn.stacking import stack
+from asgat.spectral import ChebyshevOperator
+
+
+def test_a_copy_shares_the_operator_and_a_pickle_is_empty():
+    operator = ChebyshevOperator(ZOO["path"], order=2)
+    cache = LayerCache(operator)
+    cache.attention = ((), ASGATConv(2, 2).attention(operator))
+    copied = copy.deepcopy(cache)
+    assert copied.operator is cache.operator
+    assert copied.attention is None
+    assert pickle.loads(pickle.dumps(cache)).operator is None
+
+
+def test_the_filter_of_stacked_runs_is_one_object_until_it_is_replaced():
+    cache, plain = LayerCache(), HeatFilter(2)
+    assert cache.filter_of(plain, None) is plain
+    layer = stack([ASGATConv(2, 2, filter=HeatFilter) for _ in range(3)])
+    stacked = cache.filter_of(layer.filter, 3)
+    assert stacked.heads == 3
+    assert cache.filter_of(layer.filter, 3) is stacked
+    other = stack([ASGATConv(2, 2, filter=HeatFilter) for _ in range(3)])
+    assert cache.filter_of(other.filter, 3) is not stacked
+
+
+def test_the_filter_of_a_stack_of_one_is_that_of_its_run():
+    layer: Any = stack([ASGATConv(2, 2, heads=2)])
+    cache = LayerCache()
+    one: Any = cache.filter_of(layer.filter, 1)
+    assert one.__class__ is layer.filter.__class__
+    assert cache.filter_of(layer.filter, 1) is one
+    assert one.layers[0].weight.shape == layer.filter.layers[0].weight.shape[1:]
