@@ -63,7 +63,7 @@ def test_rows_by_size_and_exponents_at_the_top(in_process):
 def test_one_size_has_no_exponent(in_process, monkeypatch):
     row = {"nodes": 100, "build_s": 1.0, "epoch_s": 2.0}
     monkeypatch.setattr(scale, "measure", lambda nodes, device: row)
-    result = bench_scale([100], CPU)
+    result = bench_scale([100], CPU, print)
     assert (result["rows"], result["exponent_build"], result["exponent_epoch"]) == ([row], None, None)
 
 

@@ -3,6 +3,7 @@ import signal
 from io import StringIO
 
 import pytest
+import typer
 from rich.table import Table
 
 from asgat.cli import output
@@ -77,6 +78,8 @@ def test_an_interruption_is_reported_whatever_is_pressed_meanwhile(monkeypatch, 
         print(words)
 
     monkeypatch.setattr(output.errors, "print", pressed)
-    assert output.interrupted("All is saved").exit_code == 130
+    with pytest.raises(typer.Exit) as exited, output.resumable("All is saved"):
+        raise KeyboardInterrupt
+    assert exited.value.exit_code == 130
     assert capsys.readouterr().out == "Interrupted. All is saved; run the same command again to resume.\n"
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

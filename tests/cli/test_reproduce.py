@@ -19,7 +19,7 @@ def test_all_in_one(reproduce, place, monkeypatch):
     monkeypatch.setattr(approximations, "QUICK_EXPANSIONS", [20])
     code, output, _ = reproduce("all", "--quick", "--datasets", "karate", "--models", "asgat-cheb,mlp", "--out", "here")
     assert code == 0
-    for name in NAMES:
+    for name in NAMES.split(", "):
         assert (place / "here" / f"{name}.png").is_file()
         assert json.loads((place / "here" / f"{name}.json").read_bytes())["quick"] is True
         assert f"here/{name}.json" in output
@@ -65,6 +65,6 @@ def test_seeds_and_names_are_used_once(reproduce, monkeypatch):
         seen.append((experiment.name, study.seeds, study.datasets, study.models))
         return [], []
 
-    monkeypatch.setattr("asgat.experiments.experiment.perform", perform)
+    monkeypatch.setattr("asgat.experiments.experiment.run_experiment", perform)
     assert reproduce("heat", "--seeds", "0, 2,2,1", "--datasets", "karate,csbm,karate", "--models", "mlp")[0] == 0
     assert seen == [("heat", (0, 1, 2), ("karate", "csbm"), ("mlp",))]

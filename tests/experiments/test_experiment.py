@@ -4,7 +4,17 @@ import pytest
 import torch
 from rich.table import Table
 
-from asgat.experiments.experiment import Experiment, datasets_of, device_name, row_of, rows_of, run_experiment
+from asgat.experiments.experiment import (
+    Experiment,
+    datasets_of,
+    device_name,
+    difference,
+    mean_std,
+    result_table,
+    row_of,
+    rows_of,
+    run_experiment,
+)
 from asgat.experiments.reproduction import NoResultError, Reproduction
 from asgat.report.drawing import new_figure
 
@@ -62,3 +72,18 @@ def test_rows_by_their_entries():
     assert rows_of(result, dataset="texas") == rows[2:]
     assert row_of(result, dataset="cora", k=2) is rows[1]
     assert row_of(result, k=3) is None
+
+
+def test_text_is_aligned_left_and_numbers_right():
+    table = result_table("a title", ("model", "ours"), [("gcn", "85.3"), ("mlp", "70.0")], "a caption")
+    assert [column.justify for column in table.columns] == ["left", "right"]
+    assert [list(column.cells) for column in table.columns] == [["gcn", "mlp"], ["85.3", "70.0"]]
+    assert (table.title, table.caption) == ("a title", "a caption")
+
+
+def test_scores_are_in_percent():
+    assert mean_std(None) == "–"
+    assert mean_std(0.8512) == "85.1"
+    assert mean_std(0.8512, 0.0123) == "85.1 ± 1.2"
+    assert difference(0.9, 0.85) == "+5.0"
+    assert difference(0.9, None) == difference(None, 0.9) == "–"

@@ -84,23 +84,6 @@ def test_a_long_list_of_settings_is_replaced_by_a_hash(reproduction):
     assert tomllib.loads((other / "config.toml").read_text())["config"]["k"] == 4
 
 
-@pytest.mark.parametrize(
-    ("nodes", "deterministic", "stacked"), [(34, False, True), (33, False, False), (34, True, False)]
-)
-def test_runs_on_a_small_graph_are_trained_as_one_program(reproduction, monkeypatch, nodes, deterministic, stacked):
-    asked = []
-    monkeypatch.setattr(module, "STACKED_NODES", nodes)
-    monkeypatch.setattr(torch, "are_deterministic_algorithms_enabled", lambda: deterministic)
-
-    def run(*_, together, **__):
-        asked.append(together is not None)
-        return {"rows": []}
-
-    monkeypatch.setattr(module, "run", run)
-    load_or_train(reproduction, "karate", "asgat-cheb", 0)
-    assert asked == [stacked]
-
-
 def test_all_trainings_that_are_averaged_have_different_seeds(one_split):
     results = [load_or_train(one_split, "karate", "mlp", seed).result for seed in (0, 1, 2)]
     assert [row["seed"] for result in results for row in result["rows"]] == [0, 1, 10, 11, 20, 21]

@@ -2,7 +2,7 @@ import time
 from datetime import datetime, timedelta
 from types import SimpleNamespace
 
-from asgat.tuning.heartbeat import Heartbeat, last_stamp, stamp
+from asgat.tuning.heartbeat import heartbeat, last_stamp, stamp
 
 
 class Trial:
@@ -28,7 +28,7 @@ def frozen(start, attributes):
 
 def test_stamps_are_renewed_until_the_body_ends_also_if_one_trial_fails():
     broken, sound = made(fails=True), made()
-    with Heartbeat([broken, sound], 0.01):
+    with heartbeat([broken, sound], 0.01):
         deadline = time.monotonic() + 30
         while min(broken.count, sound.count) < 3 and time.monotonic() < deadline:
             time.sleep(0.01)

@@ -6,7 +6,7 @@ from asgat.data import DATASETS
 from asgat.errors import AsgatError
 from asgat.nn.registry import MODELS, make_config, model_spec
 from asgat.tuning.known_settings import CHEBYSHEV, first_settings
-from asgat.tuning.space import BATCHED, GRID, Range, SearchSpace, make_search_space, trial_settings
+from asgat.tuning.space import BATCHED, SPACES, Range, SearchSpace, make_search_space, trial_settings
 
 every_model = pytest.mark.parametrize("model", list(MODELS))
 
@@ -57,7 +57,7 @@ def test_the_space_contains_the_papers_grid():
     }
     table |= {"weight_decay": [1e-5, 1e-3], "order": [15]}
     for key, values in table.items():
-        between = GRID[key]
+        between = SPACES["grid"][key]
         assert isinstance(between, Range)
         assert all(between.low <= value <= between.high for value in values), key
 

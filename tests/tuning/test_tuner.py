@@ -7,6 +7,7 @@ import threading
 import time
 from contextlib import suppress
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from asgat.tuning.evaluation import TrialScore
 from asgat.tuning.journal import Journal
 from asgat.tuning.space import Range, SearchSpace, Space
 from asgat.tuning.storage import open_storage
-from asgat.tuning.tuner import Tuner
+from asgat.tuning.tuner import Tuner, next_position, position
 
 pytest.importorskip("optuna")
 SPACE: Space = {
@@ -41,9 +42,11 @@ def evaluate(configs, calls=None, seconds=0.0):
     return [TrialScore(score(config), 0.01, 0.5, 0.6, 7.0, 0, 0, 0.1) for config in configs]
 
 
-def tuner(place, **options):
+def tuner(place, times=(20.0, 90.0), **options):
     options = {"facts": FACTS, "search": SEARCH, **options}
-    return Tuner(open_storage(str(place)), "study", "asgat-plus", **options)
+    worker = Tuner(open_storage(str(place)), "study", "asgat-plus", **options)
+    worker.heartbeat, worker.timeout = times
+    return worker
 
 
 def states(worker):
@@ -120,7 +123,7 @@ def test_settings_that_cannot_be_trained_score_zero_and_have_an_error(tmp_path):
         worker.best()
 
 
-def test_an_interrupted_batch_is_queued_again(tmp_path):
+def test_an_interrupted_batch_returns_to_the_queue(tmp_path):
     def interrupt(configs):
         raise KeyboardInterrupt
 
@@ -128,12 +131,11 @@ def test_an_interrupted_batch_is_queued_again(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         worker.run(interrupt, 4)
     lost = [trial.params for trial in worker.study.trials[:2]]
-    assert states(worker) == ["FAIL", "FAIL", "WAITING", "WAITING"]
+    assert states(worker) == ["WAITING", "WAITING"]
     calls: list[Any] = []
     tuner(tmp_path / "j", batch=2).run(partial(evaluate, calls=calls), 4)
-    rows = tuner(tmp_path / "j").rows()
-    assert [row.get("retry_of") for row in rows] == [0, 1, None, None]
-    assert [trial.params for trial in worker.study.trials[2:4]] == lost
+    assert [row["trial"] for row in tuner(tmp_path / "j").rows()] == [0, 1, 2, 3]
+    assert [trial.params for trial in worker.study.trials[:2]] == lost
     assert sum(len(batch) for batch in calls) == 4
 
 
@@ -161,7 +163,7 @@ def search(folder, **options):
     folder.mkdir(exist_ok=True)
     worker = tuner(folder / "j", workers=folder / "workers", **options)
     worker.run(evaluate, 14)
-    return [{key: value for key, value in row.items() if key != "retry_of"} for row in worker.rows()]
+    return worker.rows()
 
 
 def test_a_search_killed_anywhere_ends_with_the_trials_of_an_uninterrupted_one(tmp_path, monkeypatch):
@@ -181,16 +183,66 @@ def test_a_search_killed_anywhere_ends_with_the_trials_of_an_uninterrupted_one(t
         assert search(folder) == whole, life
 
 
-def test_the_queue_is_sorted(tmp_path):
+def test_released_trials_are_asked_for_in_their_order(tmp_path):
     worker = tuner(tmp_path / "j", workers=tmp_path / "workers", batch=3)
     first = worker._ask(3, 9)
     drawn = [trial.params for trial in first]
-    for trial in reversed(first):  # queued in the wrong order
-        worker._retry(trial.number, trial.params)
-    worker._repair_queue()
-    waiting = [trial for trial in worker.study.get_trials(deepcopy=False) if trial.state.name == "WAITING"]
-    assert len(waiting) == 3
+    for trial in reversed(first):
+        worker._release(trial)
+    assert states(worker) == ["WAITING"] * 3
     assert [trial.params for trial in worker._ask(3, 9)] == drawn
+
+
+def test_a_trial_that_another_worker_finished_is_left_alone(tmp_path):
+    worker, reported = tuner(tmp_path / "j", batch=1), []
+
+    def overtaken(configs):
+        tuner(tmp_path / "j").study.tell(0, 0.25)
+        return evaluate(configs)
+
+    worker.run(overtaken, 1, on_trial=reported.append)
+    assert [row["value"] for row in worker.rows()] == [0.25]
+    assert reported == []
+    worker._release(worker.study.trials[0])
+    assert states(worker) == ["COMPLETE"]
+
+
+def test_surplus_trials_are_discarded_also_if_their_worker_dies(tmp_path):
+    worker = tuner(tmp_path / "j", batch=1)
+    worker.run(evaluate, 2)
+    assert worker._ask(1, 2) == [], "two trials are finished"
+    marked = worker.study.ask()
+    marked.set_user_attr("surplus", True)
+    worker._release(marked)
+    assert states(worker) == ["COMPLETE", "COMPLETE", "FAIL", "FAIL"]
+    worker.run(evaluate, 3)
+    assert [row["trial"] for row in worker.rows()] == [0, 1, 2]
+
+
+def study(*trials):
+    """Trials by their states and attributes."""
+    return [
+        SimpleNamespace(number=number, state=SimpleNamespace(name=state), user_attrs=attributes)
+        for number, (state, attributes) in enumerate(trials)
+    ]
+
+
+def test_a_retry_of_an_earlier_version_has_the_position_of_the_trial_it_repeats():
+    done = "COMPLETE", {}
+    trials = study(done, ("FAIL", {}), done, ("FAIL", {"retry_of": 1}), ("COMPLETE", {"retry_of": 3}))
+    assert [position(trial, trials) for trial in trials] == [0, 1, 2, 1, 1]
+    assert next_position(trials) == 3
+
+
+def test_surplus_trials_have_no_position():
+    trials = study(("COMPLETE", {}), ("FAIL", {"surplus": True}), ("COMPLETE", {}))
+    assert position(trials[2], trials) == 1
+    assert next_position(trials) == 2
+
+
+def test_the_queue_comes_before_new_trials():
+    trials = study(("COMPLETE", {}), ("WAITING", {}), ("COMPLETE", {}))
+    assert next_position(trials) == 1
 
 
 def test_no_test_value_is_anywhere_in_a_study(tmp_path):
@@ -203,7 +255,7 @@ def test_no_test_value_is_anywhere_in_a_study(tmp_path):
 
 
 def work(place, trials, seconds):
-    tuner(place, batch=3, heartbeat=0.2, timeout=60.0).run(partial(evaluate, seconds=seconds), trials)
+    tuner(place, (0.2, 60.0), batch=3).run(partial(evaluate, seconds=seconds), trials)
 
 
 def start(place, trials, seconds):
@@ -237,27 +289,26 @@ def test_four_workers_share_a_database_without_losing_a_trial(postgres):
 
 def check_killed_worker(place):
     victim = start(place, 3, 600.0)
-    worker = tuner(place, batch=3, heartbeat=0.3, timeout=4.0)
+    worker = tuner(place, (0.3, 4.0), batch=3)
     for _ in range(200):
         if [len(t.params) for t in worker.study.get_trials(deepcopy=False)] == [4, 4, 4]:
             break
         time.sleep(0.05)
     time.sleep(5.0)
-    worker._retry_lost()
-    assert states(worker) == ["RUNNING"] * 3, "trials of live workers are not retried"
+    worker._release_lost()
+    assert states(worker) == ["RUNNING"] * 3, "trials of live workers are not released"
     os.kill(victim.pid, signal.SIGKILL)
     victim.join()
     lost = [trial.params for trial in worker.study.trials]
-    others = [tuner(place, batch=3, heartbeat=0.3, timeout=4.0) for _ in range(2)]
+    others = [tuner(place, (0.3, 4.0), batch=3) for _ in range(2)]
     threads = [threading.Thread(target=w.run, args=(evaluate, 3)) for w in (worker, *others)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(60)
-    assert states(worker)[:6] == ["FAIL"] * 3 + ["COMPLETE"] * 3, "retried once"
-    assert not {"COMPLETE", "RUNNING"} & set(states(worker)[6:]), "surplus trials are discarded"
-    assert sorted(row["retry_of"] for row in worker.rows()) == [0, 1, 2]
-    assert sorted(map(str, lost)) == sorted(str(trial.params) for trial in worker.study.trials[3:6])
+    assert states(worker)[:3] == ["COMPLETE"] * 3
+    assert set(states(worker)[3:]) <= {"FAIL"}, "surplus trials are discarded"
+    assert [trial.params for trial in worker.study.trials[:3]] == lost
 
 
 def test_the_trials_of_a_killed_worker_are_retried_from_a_journal(tmp_path):

@@ -1,10 +1,9 @@
 """Time of one epoch, training and evaluation, compared with PyG's GAT of the same width."""
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +34,9 @@ class GAT(nn.Module):
         super().__init__()
         width = config.heads * config.hidden
         loops = not sparse  # the tuned form gets them with its edges: adding them waits for the device
-        self.first = GATConv(
-            in_channels, config.hidden, heads=config.heads, dropout=config.dropout, add_self_loops=loops
-        )
-        self.last = GATConv(width, out_channels, heads=1, concat=False, dropout=config.dropout, add_self_loops=loops)
+        shared = {"dropout": config.dropout, "add_self_loops": loops}
+        self.first = GATConv(in_channels, config.hidden, heads=config.heads, **shared)
+        self.last = GATConv(width, out_channels, heads=1, concat=False, **shared)
         self.dropout = config.dropout
         if sparse:
             self.product = self.first.lin
@@ -70,19 +68,9 @@ class PlainProgram(Program):
 
 
 def bench_epoch(
-    names: list[str],
-    device: torch.device,
-    data_dir: Path | None = None,
-    repeats: int = 7,
-    progress: Callable[[str], None] | None = None,
-) -> list[dict[str, Any]]:
-    """A row per data set: milliseconds of one epoch, medians over interleaved repeats, and their ratios."""
-    return [_row(name, device, data_dir, repeats, progress or (lambda _: None)) for name in names]
-
-
-def _row(
-    name: str, device: torch.device, data_dir: Path | None, repeats: int, progress: Callable[[str], None]
+    name: str, device: torch.device, progress: Callable[[str], None], data_dir: Path | None = None, repeats: int = 7
 ) -> dict[str, Any]:
+    """Milliseconds of one epoch on a data set, medians over interleaved repeats, and their ratios."""
     data = load_dataset(name, data_dir=data_dir)
     config = published_config(name)
     progress(f"{name}: building the table")
@@ -93,23 +81,17 @@ def _row(
     dense_x = torch.from_numpy(normalise_rows(data.x)).to(device)
     looped = torch.from_numpy(data.graph.with_self_loops("add").edge_index()).to(device)
     sparse_x = SparseFeatures.from_dense(dense_x, device)
-    in_channels, classes = data.num_features, data.num_classes
-
-    def asgat() -> nn.Module:
-        return model_spec("asgat-cheb").build(config, in_channels, classes)
-
+    asgat = partial(model_spec("asgat-cheb").build, config, data.num_features, data.num_classes)
+    gat = partial(GAT, data.num_features, config, data.num_classes)
+    common = data, config, device
     contenders: dict[str, Callable[[], float]] = {
-        "asgat_ms": timer(asgat, inputs, data, config, device, True),
-        "gat_ms": timer(
-            lambda: GAT(in_channels, config, classes), (dense_x, edges), data, config, device, False, PlainProgram
-        ),
-        "gat_tuned_ms": timer(
-            lambda: GAT(in_channels, config, classes, sparse=True), (sparse_x, looped), data, config, device, True
-        ),
+        "asgat_ms": timer(asgat, inputs, *common, True),
+        "gat_ms": timer(gat, (dense_x, edges), *common, False, PlainProgram),
+        "gat_tuned_ms": timer(partial(gat, sparse=True), (sparse_x, looped), *common, True),
     }
     if data.num_nodes <= DENSE_LIMIT:
         all_pairs = make_inputs(data, "asgat-cheb", config.replace(form="dense"), device)
-        contenders["dense_ms"] = timer(asgat, all_pairs, data, config, device, False)
+        contenders["dense_ms"] = timer(asgat, all_pairs, *common, False)
     times: dict[str, list[float]] = {key: [] for key in contenders}
     for repeat in range(repeats):
         progress(f"{name}: repeat {repeat + 1} of {repeats}")
@@ -117,7 +99,6 @@ def _row(
             if key != "dense_ms" or repeat < 3:  # the slowest, shown for orientation only
                 times[key].append(run())
     median = {key: statistics.median(values) for key, values in times.items()}
-    table = inputs[1].table
     return {
         "dataset": name,
         "nodes": data.num_nodes,
@@ -125,11 +106,9 @@ def _row(
         "speedup_vs_gat": median["gat_ms"] / median["asgat_ms"],
         "speedup_vs_tuned_gat": median["gat_tuned_ms"] / median["asgat_ms"],
         "build_s": build_s,
-        "candidates": config.candidates,
-        "cap": config.cap,
-        "order": config.order,
+        **{key: getattr(config, key) for key in ("candidates", "cap", "order")},
         "dtype": config.storage,
-        "candidates_per_node": table.candidates_per_node,
+        "candidates_per_node": inputs[1].table.candidates_per_node,
     }
 
 

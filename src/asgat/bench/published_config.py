@@ -1,7 +1,5 @@
 """The configuration that is benchmarked: the authors' settings, and one candidate table for all data sets."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from asgat.config import ASGATConfig

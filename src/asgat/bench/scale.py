@@ -1,7 +1,5 @@
 """How time and memory grow with the graph: block models of growing size, each in a separate process."""
 
-from __future__ import annotations
-
 import math
 import resource
 import statistics
@@ -22,14 +20,11 @@ SETTINGS: dict[str, Any] = dict(
 EPOCHS = 5
 
 
-def bench_scale(
-    nodes: list[int], device: torch.device, progress: Callable[[str], None] | None = None
-) -> dict[str, Any]:
+def bench_scale(nodes: list[int], device: torch.device, progress: Callable[[str], None]) -> dict[str, Any]:
     """Rows of build time, epoch time and peak memory, and growth exponents fitted over the larger sizes."""
     rows = []
     for count in sorted(nodes):
-        if progress:
-            progress(f"{count:,} nodes")
+        progress(f"{count:,} nodes")
         with get_context("spawn").Pool(1) as pool:  # peak memory is measured per process
             rows.append(pool.apply(measure, (count, str(device))))
     return {

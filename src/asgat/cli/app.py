@@ -1,7 +1,5 @@
 """The command line: every command prints a table and, with ``--json``, writes the same numbers to a file."""
 
-from __future__ import annotations
-
 import sys
 from typing import Annotated, NoReturn
 

@@ -1,7 +1,5 @@
 """``asgat bench``: measurements."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -27,9 +25,9 @@ def epoch(
     """Time one epoch of training and evaluation: ASGAT, PyG's GAT of that width, GAT tuned, and ASGAT on all pairs."""
     from asgat.bench.epoch import bench_epoch
 
-    place = options.check_device(device)
+    place, names = options.check_device(device), options.parse_names("--datasets", datasets)
     with console.status("") as status:
-        rows = bench_epoch(options.parse_names("--datasets", datasets), place, data_dir, repeats, status.update)
+        rows = [bench_epoch(name, place, status.update, data_dir, repeats) for name in names]
     headings = ("data set", "asgat", "gat", "gat tuned", "all pairs", "× gat", "× tuned", "candidates")
     table = _table(f"Milliseconds per epoch on {device}, medians of {repeats}", headings)
     for row in rows:
@@ -51,9 +49,9 @@ def certificate(
     """Train filters, then compare the certificate of every row with its true error in double precision."""
     from asgat.bench.certificate_error import bench_certificate
 
-    place = options.check_device(device)
+    place, names = options.check_device(device), options.parse_names("--datasets", datasets)
     with console.status("") as status:
-        rows = bench_certificate(options.parse_names("--datasets", datasets), place, data_dir, epochs, status.update)
+        rows = [bench_certificate(name, place, status.update, data_dir, epochs) for name in names]
     bounds = ("mean\nbound", "max\nbound", "mean\nerror", "max\nerror")
     table = _table("Certificates and true errors", ("data set", "cand.", "exact %", *bounds, "violations"))
     for row in rows:

@@ -1,7 +1,5 @@
 """``asgat convert``: a graph on disk from an edge list, features and labels."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """``asgat datasets``: the data sets and their statistics."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

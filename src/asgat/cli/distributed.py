@@ -1,7 +1,5 @@
 """``asgat train --distributed``: one rank of a launcher such as torchrun."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``asgat embed``: DeepWalk embeddings."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,6 @@
 """``asgat explain`` and ``asgat report``: what a trained model attends to."""
 
-from __future__ import annotations
-
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -35,16 +34,12 @@ def explain(
     title = f"{trained.name} on {escape(trained.dataset.name)}: what node {escape(str(about['id']))} attends to"
     headings = ("layer", "head", "node", "weight", "score", "hops", "class", "band")
     table = make_table(title, headings, left=("node", "class", "band"))
-    shown, before = 0, None
-    for row in rows:
-        head = row["layer"], row["head"]
-        shown = shown + 1 if head == before else 1
-        if top and shown > top:
-            continue
-        first = [str(part) if head != before else "" for part in head]
-        figures = f"{row['weight']:.1%}", f"{row['score']:.3f}", "no path" if row["hops"] is None else str(row["hops"])
-        table.add_row(*first, escape(str(row["node"])), *figures, escape(row["class"] or "–"), row["band"] or "–")
-        before = head
+    for _, head in groupby(rows, lambda row: (row["layer"], row["head"])):
+        for place, row in enumerate(islice(head, top or None)):
+            first = ("", "") if place else (str(row["layer"]), str(row["head"]))
+            hops = "no path" if row["hops"] is None else str(row["hops"])
+            figures = f"{row['weight']:.1%}", f"{row['score']:.3f}", hops
+            table.add_row(*first, escape(str(row["node"])), *figures, escape(row["class"] or "–"), row["band"] or "–")
     console.print(table)
     classes = f"{about['class'] or 'no label'}, predicted {about['predicted']}"
     say(f"node {about['id']}: {classes}, {about['part']}, degree {about['degree']}, β_v {about['beta']:.2f}")

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from asgat.cli import options
-from asgat.cli.output import check_writable, console, interrupted, say, write_json
+from asgat.cli.output import check_writable, console, resumable, say, write_json
 from asgat.cli.progress import RunProgress
 from asgat.cli.tables import make_table
 
@@ -115,12 +115,10 @@ def _train(classifier: Any, encoded: Any, health: Health, out: Path, fresh: bool
     with locked(out):
         RunDirectory(out).begin(classifier.describe(encoded.dataset, config), fresh)  # refuses before training
         console.print(f"Training [bold]{classifier.model}[/] with {', '.join(f'{key} {values[key]}' for key in keys)}")
-        try:
-            with RunProgress(1, config.epochs) as progress, TensorBoardLog(tensorboard) as log:
-                callbacks = Callbacks(log.beside(progress), progress.building, keep_freed_memory)
-                classifier.fit_encoded(encoded, health, callbacks, out)
-        except KeyboardInterrupt:
-            raise interrupted("No model was written") from None
+        bar = RunProgress(1, config.epochs)
+        with resumable("No model was written"), bar as progress, TensorBoardLog(tensorboard) as log:
+            callbacks = Callbacks(log.beside(progress), progress.building, keep_freed_memory)
+            classifier.fit_encoded(encoded, health, callbacks, out)
         classifier.save_pretrained(out)
 
 

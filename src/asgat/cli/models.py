@@ -1,7 +1,5 @@
 """``asgat models``: the models and their settings."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Annotated, Any
 

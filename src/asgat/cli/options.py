@@ -1,7 +1,5 @@
 """Options that several commands share, and how their values are parsed."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Annotated, Any

@@ -1,10 +1,10 @@
 """What commands print and write: the consoles, sentences and JSON files."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,14 +39,18 @@ def say(text: str, wrap: bool = False) -> None:
     console.print(text, markup=False, soft_wrap=not wrap)
 
 
-def interrupted(saved: str) -> typer.Exit:
-    """Reports what an interrupted command has saved, whatever is pressed meanwhile; returns the exception to raise."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+@contextmanager
+def resumable(saved: str) -> Iterator[None]:
+    """Reports what an interrupted command has saved, whatever is pressed meanwhile; Typer would exit silently."""
     try:
-        errors.print(f"Interrupted. {saved}; run the same command again to resume.")
-    finally:
-        signal.signal(signal.SIGINT, before)
-    return typer.Exit(130)
+        yield
+    except KeyboardInterrupt:
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            errors.print(f"Interrupted. {saved}; run the same command again to resume.")
+        finally:
+            signal.signal(signal.SIGINT, before)
+        raise typer.Exit(130) from None
 
 
 def check_writable(path: Path | None) -> Path | None:

@@ -1,7 +1,5 @@
 """The live bar of a training."""
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 from asgat.cli.output import errors

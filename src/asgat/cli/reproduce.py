@@ -1,33 +1,20 @@
 """``asgat reproduce``: the paper's tables and figures."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from asgat.cli import options
-from asgat.cli.output import check_writable, console, errors, interrupted, say
+from asgat.cli.output import check_writable, console, errors, resumable, say
 from asgat.errors import AsgatError, suggest
 
-NAMES = (
-    "micro",
-    "macro",
-    "heterophilic-nodes",
-    "sparsity",
-    "k-sweep",
-    "frequency",
-    "heads",
-    "heat",
-    "illustration",
-    "approximations",
-)
+NAMES = "micro, macro, heterophilic-nodes, sparsity, k-sweep, frequency, heads, heat, illustration, approximations"
 ALL = "all"
 
 
 def reproduce(
-    name: Annotated[str, typer.Argument(help=f"{', '.join(NAMES)}; or {ALL}.")],
+    name: Annotated[str, typer.Argument(help=f"{NAMES}; or {ALL}.")],
     out: Annotated[Path, typer.Option(help="Folder for results and run directories.")] = Path("runs/reproduce"),
     quick: Annotated[bool, typer.Option("--quick", help="Few runs, epochs and data sets: a trial, no result.")] = False,
     datasets: Annotated[str | None, typer.Option(help="Data sets, separated by commas. Default: the paper's.")] = None,
@@ -42,10 +29,6 @@ def reproduce(
 
     A stopped command resumes when it is started again. Data sets without files are skipped.
     """
-    if name not in (*NAMES, ALL):
-        raise AsgatError(f"There is no experiment {name!r}. {suggest(name, [*NAMES, ALL])}")
-    place = options.check_device(device, deterministic)
-    check_writable(out / "NAME.json")
     from asgat.data import get_info
     from asgat.experiments import paper
     from asgat.experiments.experiment import run_experiment
@@ -53,6 +36,10 @@ def reproduce(
     from asgat.experiments.reproduction import NoResultError, Reproduction
     from asgat.nn.registry import model_spec
 
+    if name not in (*EXPERIMENTS, ALL):
+        raise AsgatError(f"There is no experiment {name!r}. {suggest(name, [*EXPERIMENTS, ALL])}")
+    place = options.check_device(device, deterministic)
+    check_writable(out / "NAME.json")
     only_data = None if datasets is None else tuple(options.parse_names("--datasets", datasets))
     only_models = None if models is None else tuple(options.parse_names("--models", models))
     numbers = tuple(options.parse_numbers("--seeds", seeds))
@@ -61,27 +48,24 @@ def reproduce(
             raise AsgatError(f"{one} is scored by ROC-AUC, the paper's tables by micro-F1; leave it out.")
     for one in only_models or ():
         model_spec(one)
-    with errors.status("") as status:
+    with resumable("Finished runs are saved"), errors.status("") as status:
         reproduction = Reproduction(out, place, numbers, quick, data_dir, only_data, only_models, fresh, status.update)
-        try:
-            if name == ALL:
-                reproduction.select_datasets(paper.DATASETS, paper.DATASETS)  # raises if none of them is available
-            for one in NAMES if name == ALL else [name]:
-                status.update(one)
-                try:
-                    tables, files = run_experiment(EXPERIMENTS[one], reproduction)
-                except NoResultError as error:
-                    if name != ALL:
-                        raise
-                    say(f"skipped: {one}: {error}")
-                    continue
-                for table in tables:
-                    console.print(table)
-                for what, why in (*reproduction.skipped.items(), *reproduction.failed.items()):
-                    say(f"skipped: {what}: {why}")
-                for file in files:
-                    say(f"{one}: {file}")
-        except KeyboardInterrupt:  # Typer would exit without a message
-            raise interrupted("Finished runs are saved") from None
+        if name == ALL:
+            reproduction.select_datasets(paper.DATASETS, paper.DATASETS)  # raises if none of them is available
+        for one in EXPERIMENTS if name == ALL else [name]:
+            status.update(one)
+            try:
+                tables, files = run_experiment(EXPERIMENTS[one], reproduction)
+            except NoResultError as error:
+                if name != ALL:
+                    raise
+                say(f"skipped: {one}: {error}")
+                continue
+            for table in tables:
+                console.print(table)
+            for what, why in (*reproduction.skipped.items(), *reproduction.failed.items()):
+                say(f"skipped: {what}: {why}")
+            for file in files:
+                say(f"{one}: {file}")
     if quick:
         say("--quick: few runs and epochs on few data sets; these numbers are not results.", wrap=True)

@@ -1,7 +1,5 @@
 """Tables of results, as the commands print them."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from typing import Any
 

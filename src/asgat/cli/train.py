@@ -1,7 +1,5 @@
 """``asgat train`` and ``asgat compare``: models on the benchmark data sets."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -13,7 +11,7 @@ from rich.markup import escape
 from asgat.cli import options
 from asgat.cli.distributed import Distributed, begin_rank, train_in_parts
 from asgat.cli.models import count_parameters
-from asgat.cli.output import console, interrupted, say, write_json
+from asgat.cli.output import console, resumable, say, write_json
 from asgat.cli.progress import RunProgress
 from asgat.cli.tables import comparison_table, result_table
 from asgat.errors import AsgatError
@@ -137,14 +135,10 @@ class Job:
 
         where = f"[bold]{escape(data.name)}[/] ({data.protocol} splits), {escape(str(data.graph))}"
         console.print(f"[bold]{model}[/] on {where}")
-        try:
-            with RunProgress(len(self.runs), config.epochs) as progress, TensorBoardLog(tensorboard) as log:
-                callbacks = Callbacks(
-                    log.beside(progress), progress.building, keep_freed_memory, counted=progress.finished
-                )
-                return run(data, model, config, self.runs, self.seed, self.device, out, self.fresh, callbacks)
-        except KeyboardInterrupt:  # Typer would exit without a message
-            raise interrupted("Finished runs are saved") from None
+        bar = RunProgress(len(self.runs), config.epochs)
+        with resumable("Finished runs are saved"), bar as progress, TensorBoardLog(tensorboard) as log:
+            callbacks = Callbacks(log.beside(progress), progress.building, keep_freed_memory, counted=progress.finished)
+            return run(data, model, config, self.runs, self.seed, self.device, out, self.fresh, callbacks)
 
 
 def report_files(out: Path, data: Any) -> None:

@@ -1,7 +1,5 @@
 """``asgat tune``: a search for settings."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +8,7 @@ import typer
 from rich.table import Table
 
 from asgat.cli import options
-from asgat.cli.output import check_writable, console, errors, interrupted, say, write_json
+from asgat.cli.output import check_writable, console, errors, resumable, say, write_json
 from asgat.cli.tables import make_table
 
 
@@ -76,16 +74,16 @@ def tune(
     searched = f"{trials} trials over {', '.join(search.space)}"
     console.print(f"[bold]{model}[/] on [bold]{dataset}[/] ({data.protocol} splits), {searched}")
 
+    about = {**facts, "metric": data.metric}
+
     def on_trial(row: dict[str, Any]) -> None:
-        write_log(log, {**facts, "metric": data.metric}, tuner.rows())
+        write_log(log, about, tuner.rows())
         errors.print(f"trial {row['trial']}: {row.get('error') or percent(row)}", markup=False, soft_wrap=True)
 
-    try:
+    with resumable("Finished trials are saved"):
         tuner.run(evaluation, trials, seconds, on_trial)
-    except KeyboardInterrupt:
-        raise interrupted("Finished trials are saved") from None
     rows, best = tuner.rows(), tuner.best()
-    write_log(log, {**facts, "metric": data.metric}, rows)
+    write_log(log, about, rows)
     scored = "held_out_and_val" if both else "held_out" if folds else "val"
     given = {"model": model, "trials": trials, "seed": seed, "splits": splits != "0-9" and splits, "folds": folds}
     given |= {"both": both, "macro": macro, "batch": batch != 4 and batch, "protocol": protocol}
@@ -104,8 +102,7 @@ def tune(
     console.print(best_table(rows, list(search.space), nodes))
     for label, path in (("recipe", out / "recipe.toml"), ("log", log), ("figure", figure)):
         say(f"{label + ':':8} {path}")
-    result = {**facts, "metric": data.metric, "held": search.fixed, "best": best, "found": found, "rows": rows}
-    write_json(json, result)
+    write_json(json, {**about, "held": search.fixed, "best": best, "found": found, "rows": rows})
 
 
 def percent(row: dict[str, Any]) -> str:

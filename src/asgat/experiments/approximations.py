@@ -1,8 +1,7 @@
 """How well each form approximates a response, and how well the two ways to apply ARMA agree."""
 
-from __future__ import annotations
-
 import dataclasses
+import itertools
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, cast
@@ -15,15 +14,13 @@ from torch import Tensor
 
 from asgat.config import ASGATConfig
 from asgat.data import load_dataset
-from asgat.experiments.experiment import Experiment, Result, Row
-from asgat.experiments.plotting import COLOURS, dataset_title
+from asgat.experiments.experiment import Experiment, Result, Row, result_table
+from asgat.experiments.plotting import COLOURS, dataset_title, panels
 from asgat.experiments.reproduction import Reproduction
-from asgat.experiments.result_table import result_table
 from asgat.experiments.trained_model import TrainedModel, try_load_or_train
 from asgat.filters import HeatFilter, SpectralFilter
 from asgat.graph import Graph
 from asgat.nn import ASGAT
-from asgat.report.drawing import new_figure, style_axis
 from asgat.spectral import ArmaOperator, ChebyshevOperator
 from asgat.tables import ArmaTableOperator
 from asgat.training.inputs import graph_for
@@ -83,12 +80,10 @@ def approximation(form: str, order: int, filter: SpectralFilter) -> Tensor:
 def errors(orders: Sequence[int]) -> list[Row]:
     """The largest and the mean error over [0, 2] of every form at every order."""
     rows = []
-    for name, filter in RESPONSES.items():
-        for form in FORMS:
-            for order in orders:
-                error = (approximation(form, order, filter) - filter(FINE)[:, 0]).abs()
-                row = {"response": name, "form": form, "order": order}
-                rows.append({**row, "max": float(error.max()), "mean": float(error.mean())})
+    for (name, filter), form, order in itertools.product(RESPONSES.items(), FORMS, orders):
+        error = (approximation(form, order, filter) - filter(FINE)[:, 0]).abs()
+        row = {"response": name, "form": form, "order": order}
+        rows.append({**row, "max": float(error.max()), "mean": float(error.mean())})
     return rows
 
 
@@ -201,11 +196,9 @@ def tables(result: Result) -> list[Table]:
 
 
 def draw(result: Result) -> dict[str, Any]:
-    figure = new_figure(12, 6.5)
-    axes = figure.subplots(2, 3)
+    figure, axes = panels(12, 6.5, 2, 3)
     styles = {"Chebyshev": (COLOURS[0], "-"), "Chebyshev, damped": (COLOURS[1], "--"), "ARMA": (COLOURS[3], "-")}
-    for column, (name, filter) in enumerate(RESPONSES.items()):
-        above, below = axes[0, column], axes[1, column]
+    for (above, below), (name, filter) in zip(axes.T, RESPONSES.items(), strict=True):
         above.plot(FINE, filter(FINE)[:, 0], color="black", linewidth=3, alpha=0.3, label="the response")
         measure = measure_of(name)
         for form, (colour, dashes) in styles.items():
@@ -216,10 +209,8 @@ def draw(result: Result) -> dict[str, Any]:
         above.set(title=name, xlabel="frequency λ", ylabel="response g(λ)")
         ylabel = f"{'mean' if measure == 'mean' else 'largest'} error over [0, 2]"
         below.set(yscale="log", xlabel="order (of ARMA: P + Q)", ylabel=ylabel)
-        style_axis(above)
-        style_axis(below)
-    axes[0, 0].legend(fontsize=8, frameon=False)
-    axes[1, 2].legend(fontsize=8, frameon=False)
+    for axis in (axes[0, 0], axes[1, 2]):
+        axis.legend(fontsize=8, frameon=False)
     return {"approximations": figure}
 
 

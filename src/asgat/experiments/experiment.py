@@ -1,13 +1,12 @@
-"""An experiment and how it is run: numbers, tables and figures."""
+"""An experiment, how it is run, and the rows and tables of its result."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from asgat.experiments.plotting import save_figure
@@ -18,25 +17,18 @@ from asgat.training.result import versions
 Result = dict[str, Any]
 Row = dict[str, Any]
 ABOUT = ("quick", "about")  # the entries of every result that describe how it was made
+TEXT = {"data set", "model", "form", "layers", "head", "response"}  # headings of columns with text, not numbers
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table or figure of the paper.
+    """A table or figure of the paper."""
 
-    Attributes:
-        name: name in the command and of the files.
-        question: what it asks, in a sentence.
-        collect: computes the numbers.
-        tables: shows them, next to the paper's.
-        draw: figures by the name of their file.
-    """
-
-    name: str
-    question: str
-    collect: Callable[[Reproduction], Result]
-    tables: Callable[[Result], list[Table]]
-    draw: Callable[[Result], dict[str, Any]]
+    name: str  # in the command and of the files
+    question: str  # what it asks, in a sentence
+    collect: Callable[[Reproduction], Result]  # computes the numbers
+    tables: Callable[[Result], list[Table]]  # shows them, next to the paper's
+    draw: Callable[[Result], dict[str, Any]]  # figures by the name of their file
 
 
 def run_experiment(experiment: Experiment, reproduction: Reproduction) -> tuple[list[Table], list[Path]]:
@@ -84,3 +76,25 @@ def rows_of(result: Result, **entries: Any) -> list[Row]:
 def row_of(result: Result, **entries: Any) -> Row | None:
     """The first row that has these entries."""
     return next(iter(rows_of(result, **entries)), None)
+
+
+def result_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -> Table:
+    """A table for the terminal; columns of numbers are aligned to the right."""
+    table = Table(title=title, caption=caption, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading in TEXT else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def mean_std(mean: float | None, std: float | None = None) -> str:
+    """A score in percent with its standard deviation, if there is one; a dash for None."""
+    if mean is None:
+        return "–"
+    return f"{100 * mean:.1f}" + ("" if std is None else f" ± {100 * std:.1f}")
+
+
+def difference(ours: float | None, theirs: float | None) -> str:
+    """The difference of two scores in points, with its sign; a dash if one is None."""
+    return "–" if ours is None or theirs is None else f"{100 * (ours - theirs):+.1f}"

@@ -1,7 +1,5 @@
 """Bands of frequencies removed in the first layer of trained models."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
@@ -11,16 +9,14 @@ import numpy as np
 import torch
 from rich.table import Table
 
-from asgat.experiments.experiment import Experiment, Result, Row, datasets_of, row_of, rows_of
-from asgat.experiments.plotting import COLOURS, ERROR_BARS, MARKERS, OURS, dataset_title, shared_legend
+from asgat.experiments.experiment import Experiment, Result, Row, datasets_of, mean_std, result_table, row_of, rows_of
+from asgat.experiments.plotting import COLOURS, ERROR_BARS, MARKERS, OURS, dataset_title, panels, percent, shared_legend
 from asgat.experiments.reproduction import Reproduction
-from asgat.experiments.result_table import mean_std, result_table
 from asgat.experiments.trained_model import TrainedModel, train_all_seeds
 from asgat.filters import BandStop
 from asgat.graph import Graph
 from asgat.graph.graph import SelfLoops
 from asgat.nn import ASGAT, ASGATConv
-from asgat.report.drawing import new_figure, style_axis
 from asgat.spectral import ExactOperator, SpectralOperator
 
 DATASETS = ["cornell", "texas", "wisconsin", "chameleon", "squirrel"]  # the paper has the first three
@@ -159,15 +155,14 @@ def draw(result: Result) -> dict[str, Any]:
 
 
 def _overview(result: Result) -> Any:
-    figure = new_figure(13.0, 7.0)
-    axes = figure.subplots(len(FORMS), len(WIDTHS), sharey=True)
+    figure, axes = panels(13.0, 7.0, len(FORMS), len(WIDTHS), sharey=True)
     datasets = datasets_of(result)
     for line, form in enumerate(FORMS):
         for axis, width in zip(axes[line], WIDTHS, strict=True):
             cuts = bands(width)
             for row in rows_of(result, form=form):
                 i = datasets.index(row["dataset"])
-                values = [100 * cut["mean"] for cut in of_width(row, width)]
+                (values,) = percent(of_width(row, width), "mean")
                 place = np.arange(len(cuts)) + 0.06 * (i - (len(datasets) - 1) / 2)
                 label = dataset_title(row["dataset"])
                 axis.plot(place, values, color=COLOURS[i], marker=MARKERS[i], lw=1.3, label=label)
@@ -176,7 +171,6 @@ def _overview(result: Result) -> Any:
                             rotation=30 if width < 0.5 else 0, fontsize=8)  # fmt: skip
             axis.set_xlim(-0.5, len(cuts) - 0.5)
             axis.set_title(f"{form}, bands of width {width:g}", fontsize=10)
-            style_axis(axis)
         axes[line][0].set_ylabel("micro-F1 on test nodes, in percent")
     for axis in axes[-1]:
         axis.set_xlabel("frequencies λ removed in the first layer")
@@ -187,8 +181,8 @@ def _overview(result: Result) -> Any:
 
 def _detail(result: Result) -> Any:
     datasets = datasets_of(result)
-    figure = new_figure(3.0 * len(datasets) + 0.6, 5.4)
-    axes = figure.subplots(len(FORMS), len(datasets), squeeze=False, sharex=True, sharey=True)
+    size = 3.0 * len(datasets) + 0.6, 5.4
+    figure, axes = panels(*size, len(FORMS), len(datasets), "y", sharex=True, sharey=True)
     for line, form in enumerate(FORMS):
         for axis, dataset in zip(axes[line], datasets, strict=True):
             row = row_of(result, dataset=dataset, form=form)
@@ -196,14 +190,13 @@ def _detail(result: Result) -> Any:
                 axis.set_visible(False)
                 continue
             cuts = of_width(row, 0.25)
-            drops, spread = ([100 * cut[key] for cut in cuts] for key in ("drop", "drop_std"))
+            drops, spread = percent(cuts, "drop", "drop_std")
             colours = [COLOURS[1] if [cut["low"], cut["high"]] in CLAIMS["0.25"] else OURS for cut in cuts]
             place = [cut["low"] + 0.125 for cut in cuts]
             axis.bar(place, drops, 0.21, yerr=spread, color=colours, error_kw=ERROR_BARS)
             axis.axhline(0.0, color="0.4", lw=0.8)
             axis.set(xlim=(0, 2), xticks=[0, 0.5, 1, 1.5, 2])
             axis.set_title(f"{dataset_title(dataset)}, {form} ({100 * row['none']:.1f} %)", fontsize=9)
-            style_axis(axis, "y")
         axes[line][0].set_ylabel("loss of micro-F1, in points", fontsize=9)
     for axis in axes[-1]:
         axis.set_xlabel("removed band of λ", fontsize=9)

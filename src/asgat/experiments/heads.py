@@ -1,9 +1,6 @@
 """Attention heads removed from trained models: all but one, and only one."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -11,15 +8,14 @@ import numpy as np
 import torch
 from rich.table import Table
 from torch import Tensor
+from torch.utils.hooks import RemovableHandle
 
 from asgat.experiments import paper
-from asgat.experiments.experiment import Experiment, Result, Row
-from asgat.experiments.plotting import ERROR_BARS, OURS, PAPER, dataset_title, shared_legend
+from asgat.experiments.experiment import Experiment, Result, Row, result_table
+from asgat.experiments.plotting import ERROR_BARS, OURS, PAPER, dataset_title, panels, shared_legend
 from asgat.experiments.reproduction import Reproduction
-from asgat.experiments.result_table import result_table
 from asgat.experiments.trained_model import TrainedModel, try_load_or_train
 from asgat.nn import ASGAT, ASGATConv
-from asgat.report.drawing import new_figure, style_axis
 
 HEADS = {"cora": 12, "citeseer": 14, "pubmed": 12}
 OTHERS = 12  # on data sets that are not in the paper
@@ -32,9 +28,8 @@ CLAIMS = {
 LABELS = {"keep": "one head kept", "scaled": "one head kept, scaled up", "drop": "one head left out"}
 
 
-@contextmanager
-def heads_removed(conv: ASGATConv, heads: Sequence[int], factor: float = 1.0) -> Iterator[None]:
-    """Within the body, these heads have attention weights of zero, and only their bias remains.
+def heads_removed(conv: ASGATConv, heads: Sequence[int], factor: float = 1.0) -> RemovableHandle:
+    """In the body of a ``with``, these heads have attention weights of zero, and only their bias remains.
 
     The attention weights of the other heads are multiplied by a factor.
     """
@@ -47,11 +42,7 @@ def heads_removed(conv: ASGATConv, heads: Sequence[int], factor: float = 1.0) ->
         bias = torch.zeros((), device=out.device) if conv.bias is None else conv.bias.view(conv.heads, -1)
         return (bias + weight * (out.view(out.size(0), conv.heads, -1) - bias)).flatten(1)
 
-    hook = conv.register_forward_hook(replace)
-    try:
-        yield
-    finally:
-        hook.remove()
+    return conv.register_forward_hook(replace)
 
 
 def collect(reproduction: Reproduction) -> Result:
@@ -73,8 +64,7 @@ def ablate(trained: TrainedModel, device: torch.device) -> Row:
     found: Row = {"full": [], **{what: [] for what in LABELS}}
     for run in trained.runs:
         net = cast(ASGAT, trained.load(run, device))
-        conv = net.convs[0]
-        every = range(conv.heads)
+        every = range(net.convs[0].heads)
 
         def score(heads: list[int], factor: float = 1.0, run: int = run, net: ASGAT = net) -> float:
             with heads_removed(net.convs[0], heads, factor):
@@ -84,20 +74,21 @@ def ablate(trained: TrainedModel, device: torch.device) -> Row:
         full = score([])
         found["full"].append(full)
         found["keep"].append([score(heads) - full for heads in others])
-        found["scaled"].append([score(heads, conv.heads) - full for heads in others])
+        found["scaled"].append([score(heads, len(every)) - full for heads in others])
         found["drop"].append([score([head]) - full for head in every])
     best = max(range(len(trained.runs)), key=lambda i: trained.result["rows"][i]["val_score"])
     return {**found, "shown": best}
 
 
 def tables(result: Result) -> list[Table]:
+    def mean_range(changes: Any) -> list[str]:
+        return [f"{100 * np.mean(changes):+.2f}", f"{100 * np.max(changes):+.1f} … {100 * np.min(changes):+.1f}"]
+
     def cells(row: Row, what: str) -> list[str]:
-        ours, theirs = np.array(row[what]), row["paper"][what]
-        shown = [f"{100 * ours.mean():+.2f}", f"{100 * ours.max():+.1f} … {100 * ours.min():+.1f}"]
+        ours, theirs = row[what], row["paper"][what]
         if theirs is None:
-            return [*shown, "–", "–", "–"]
-        shown += [f"{100 * np.mean(theirs):+.2f}", f"{100 * max(theirs):+.1f} … {100 * min(theirs):+.1f}"]
-        return [*shown, f"{100 * (ours.mean() - np.mean(theirs)):+.2f}"]
+            return [*mean_range(ours), "–", "–", "–"]
+        return [*mean_range(ours), *mean_range(theirs), f"{100 * (np.mean(ours) - np.mean(theirs)):+.2f}"]
 
     headings = ("data set", "ours", "range", "paper", "range", "difference")
     shown = []
@@ -112,8 +103,7 @@ def tables(result: Result) -> list[Table]:
 def draw(result: Result) -> dict[str, Any]:
     """Heads are in no particular order, so ours and the paper's are sorted by their loss."""
     rows = result["rows"]
-    figure = new_figure(3.9 * len(rows) + 1.0, 7.6)
-    axes = figure.subplots(len(LABELS), len(rows), squeeze=False, sharey="row")
+    figure, axes = panels(3.9 * len(rows) + 1.0, 7.6, len(LABELS), len(rows), "y", sharey="row")
     for line, what in enumerate(LABELS):
         for axis, row in zip(axes[line], rows, strict=True):
             ours = np.sort(100 * np.array(row[what]), axis=1)
@@ -127,7 +117,6 @@ def draw(result: Result) -> dict[str, Any]:
             axis.set_xticks(place)
             axis.tick_params(labelsize=8)
             axis.set_title(f"{dataset_title(row['dataset'])}: {LABELS[what]}", fontsize=10)
-            style_axis(axis, "y")
         axes[line][0].set_ylabel("change of micro-F1, in points")
     for axis in axes[-1]:
         axis.set_xlabel("heads, from the largest loss to the smallest", fontsize=9)

@@ -1,7 +1,5 @@
 """The heat kernel, a low-pass filter, instead of the learned filter."""
 
-from __future__ import annotations
-
 import tomllib
 from functools import cache
 from importlib import resources
@@ -12,14 +10,12 @@ from rich.table import Table
 
 from asgat.config import OPTIONS
 from asgat.experiments import paper
-from asgat.experiments.experiment import Experiment, Result, datasets_of, row_of
-from asgat.experiments.plotting import COLOURS, ERROR_BARS, PAPER, dataset_title
+from asgat.experiments.experiment import Experiment, Result, datasets_of, difference, mean_std, result_table, row_of
+from asgat.experiments.plotting import COLOURS, ERROR_BARS, PAPER, dataset_title, panels, percent
 from asgat.experiments.reproduction import Reproduction
-from asgat.experiments.result_table import difference, mean_std, result_table
 from asgat.experiments.scores import printed_score, score
 from asgat.experiments.trained_model import experiment_config
 from asgat.recipe import FOUND
-from asgat.report.drawing import new_figure, style_axis
 
 DATASETS = ["cora", "citeseer", "chameleon", "wisconsin", "cornell", "texas"]
 QUICK = ["cora", "texas"]
@@ -84,13 +80,11 @@ def tables(result: Result) -> list[Table]:
 
 def draw(result: Result) -> dict[str, Any]:
     datasets = datasets_of(result)
-    figure = new_figure(max(6.4, 2.2 + 1.6 * len(datasets)), 4.6)
-    axis = figure.subplots()
+    figure, ((axis,),) = panels(max(6.4, 2.2 + 1.6 * len(datasets)), 4.6, grid="y")
     width = 0.8 / len(FORMS)
     for i, form in enumerate(FORMS):
         rows = [row_of(result, dataset=dataset, form=form) for dataset in datasets]
-        means, spreads = ([np.nan if r is None else 100 * r[key] for r in rows] for key in ("mean", "std"))
-        theirs = [np.nan if r is None or r["paper"] is None else 100 * r["paper"] for r in rows]
+        means, spreads, theirs = percent(rows, "mean", "std", "paper")
         place = np.arange(len(datasets)) + (i - len(FORMS) / 2 + 0.5) * width
         hatch = (".." if "exact" in form else "") + ("//" if "root" in form else "")
         axis.bar(place, means, width, yerr=spreads, color=COLOURS[1 if form.startswith("heat") else 0], hatch=hatch,
@@ -99,7 +93,6 @@ def draw(result: Result) -> dict[str, Any]:
     axis.set_xticks(np.arange(len(datasets)), [dataset_title(name) for name in datasets])
     axis.set(ylim=(0, 100), ylabel="micro-F1 on test nodes, in percent")
     axis.set_title("Heat kernel exp(−sλ) and learned filter, without and with a root term", fontsize=10)
-    style_axis(axis, "y")
     figure.legend(loc="outside lower center", ncols=7 if len(datasets) > 3 else 3, frameon=False, fontsize=9)
     return {"heat": figure}
 

@@ -1,26 +1,19 @@
 """Accuracy on the nodes of a homophilic graph whose neighbours are mostly of other classes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from rich.table import Table
 
 from asgat.data.dataset import Dataset
 from asgat.experiments import scores
-from asgat.experiments.experiment import Experiment, Result, Row, datasets_of, rows_of
-from asgat.experiments.plotting import COLOURS, MARKERS, dataset_title
+from asgat.experiments.experiment import Experiment, Result, Row, datasets_of, mean_std, result_table, rows_of
+from asgat.experiments.plotting import COLOURS, MARKERS, dataset_title, panels
 from asgat.experiments.reproduction import Reproduction
-from asgat.experiments.result_table import mean_std, result_table
 from asgat.experiments.trained_model import train_all_seeds
+from asgat.explain.bands import Floats, Ints
 from asgat.graph import Graph
 from asgat.graph.homophily import node_homophily
-from asgat.report.drawing import new_figure, style_axis
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 DATASETS = ["citeseer", "pubmed"]
 QUICK = ["citeseer"]
@@ -78,13 +71,12 @@ def _accuracy(right: Floats, place: Ints, test: Ints) -> list[float]:
 
 
 def _row(dataset: str, model: str, per_run: list[list[float]], data: Dataset, place: Ints) -> Row:
-    values = np.array(per_run)
-    filled = [values[~np.isnan(values[:, i]), i] for i in range(len(EDGES))]
+    values = np.ma.masked_invalid(per_run)  # empty bins; a mean over no run is None
     return {
         "dataset": dataset,
         "model": model,
-        "mean": [float(v.mean()) if len(v) else None for v in filled],
-        "std": [float(v.std()) if len(v) else None for v in filled],
+        "mean": values.mean(axis=0).tolist(),
+        "std": values.std(axis=0).tolist(),
         "test_nodes": [float(np.mean([(place[s.test] == i).sum() for s in data.splits])) for i in range(len(EDGES))],
         "of_them_without_edges": float(np.mean([data.graph.isolated[s.test].sum() for s in data.splits])),
         "per_run": per_run,
@@ -111,8 +103,7 @@ def _best(rows: list[Row], i: int) -> str:
 
 def draw(result: Result) -> dict[str, Any]:
     datasets = datasets_of(result)
-    figure = new_figure(6.2 * len(datasets) + 2.0, 4.8)
-    axes = figure.subplots(1, len(datasets), squeeze=False, sharey=True)[0]
+    figure, (axes,) = panels(6.2 * len(datasets) + 2.0, 4.8, 1, len(datasets), sharey=True)
     models = list(dict.fromkeys(row["model"] for row in result["rows"]))
     ours = [model for model in models if model.startswith("asgat-")]
     others = [model for model in models if model not in (*ours, VOTE)]
@@ -138,7 +129,6 @@ def draw(result: Result) -> dict[str, Any]:
         axis.set_xticks(place, counts)
         xlabel = "share β_v of neighbours with the node's own class (bins of 0.1)"
         axis.set(title=dataset_title(dataset), xlabel=xlabel, ylim=(-3, 103))
-        style_axis(axis)
     axes[0].set_ylabel("accuracy on test nodes, in percent")
     axes[-1].legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)
     title = "Heterophilic nodes of homophilic graphs"

@@ -1,7 +1,5 @@
 """Figure 1: the nodes that a low-pass and a high-pass head attend to, around one node."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import numpy as np
@@ -11,10 +9,9 @@ from rich.table import Table
 
 from asgat.data.dataset import Dataset
 from asgat.errors import AsgatError
-from asgat.experiments.experiment import Experiment, Result, Row
-from asgat.experiments.plotting import COLOURS, MARKERS, dataset_title
+from asgat.experiments.experiment import Experiment, Result, Row, mean_std, result_table
+from asgat.experiments.plotting import COLOURS, MARKERS, dataset_title, panels
 from asgat.experiments.reproduction import Reproduction
-from asgat.experiments.result_table import mean_std, result_table
 from asgat.experiments.trained_model import load_or_train
 from asgat.explain.attention_rows import pair_hops
 from asgat.explain.responses import correlation, filter_response
@@ -22,7 +19,6 @@ from asgat.graph import Graph
 from asgat.graph.hops import hop_distances
 from asgat.nn import ASGAT
 from asgat.nn.attention import attend
-from asgat.report.drawing import new_figure, style_axis
 from asgat.spectral import spectral_density
 from asgat.training.inputs import graph_for
 
@@ -64,8 +60,7 @@ def collect(reproduction: Reproduction) -> Result:
                 "by_hop": by_hop(graph, index[head], weight[head]),
             }
         )
-    number = {node: i for i, node in enumerate(ego.tolist())}
-    edges = [[number[u], number[v]] for u, v in graph.edge_index().T.tolist() if u in number and v in number]
+    one, other = graph.adjacency[ego][:, ego].nonzero()
     return {
         "dataset": dataset,
         "run": best,
@@ -75,7 +70,7 @@ def collect(reproduction: Reproduction) -> Result:
         "nodes": ego.tolist(),
         "hop": distance[ego].tolist(),
         "label": trained.dataset.y[ego].tolist(),
-        "edges": [[u, v] for u, v in edges if u < v],
+        "edges": np.stack([one, other], axis=1)[one < other].tolist(),
         "frequency": FREQUENCY.tolist(),
         "slopes": slopes,
         "rows": rows,
@@ -84,18 +79,15 @@ def collect(reproduction: Reproduction) -> Result:
 
 def central_node(dataset: Dataset) -> int:
     """The first node whose three-hop network is closest to 30 nodes, with at least three nodes at every hop."""
-    nodes = np.arange(dataset.num_nodes)
-    best: tuple[int, int] | None = None
-    for start in range(0, len(nodes), 500):
-        distance = hop_distances(dataset.graph, nodes[start : start + 500])
+    misses = np.full(dataset.num_nodes, np.inf)
+    for start in range(0, dataset.num_nodes, 500):
+        rows = slice(start, min(start + 500, dataset.num_nodes))
+        distance = hop_distances(dataset.graph, np.arange(rows.start, rows.stop))
         count = np.stack([(distance == hop).sum(axis=1) for hop in range(1, HOPS + 1)])
-        misses = np.where((count >= 3).all(axis=0), np.abs(1 + count.sum(axis=0) - SIZE), dataset.num_nodes + 1)
-        place = int(np.argmin(misses))
-        if misses[place] <= dataset.num_nodes and (best is None or misses[place] < best[0]):
-            best = int(misses[place]), start + place
-    if best is None:
+        misses[rows] = np.where((count >= 3).all(axis=0), np.abs(1 + count.sum(axis=0) - SIZE), np.inf)
+    if not np.isfinite(misses).any():
         raise AsgatError(f"{dataset.name} has no node with three nodes at each of three hops; choose another data set.")
-    return best[1]
+    return int(misses.argmin())
 
 
 def by_hop(graph: Graph, index: npt.NDArray[Any], weight: npt.NDArray[Any]) -> list[float]:
@@ -132,15 +124,14 @@ def tables(result: Result) -> list[Table]:
 
 
 def draw(result: Result) -> dict[str, Any]:
-    figure = new_figure(14.0, 5.0)
-    axes = figure.subplots(1, 4, width_ratios=[1.0, 1.35, 1.35, 0.9])
+    figure, (axes,) = panels(14.0, 5.0, 1, 4, "y", width_ratios=[1.0, 1.35, 1.35, 0.9])
+    axes[0].grid(axis="x", color="0.92")
     colours = {"low-pass": COLOURS[0], "high-pass": COLOURS[3]}
     for row in result["rows"]:
         label = f"head {row['head'] + 1}: {row['kind']}"
         axes[0].plot(result["frequency"], row["response"], color=colours[row["kind"]], lw=1.8, label=label)
     axes[0].set(xlabel="frequency λ", ylabel="learned response g(λ)", xlim=(0, 2), title="two heads of layer 1")
     axes[0].legend(frameon=False, fontsize=8)
-    style_axis(axes[0])
     place = layout(result["hop"], result["edges"])
     largest = max(max(row["attention"]) for row in result["rows"])
     for axis, row in zip(axes[1:3], result["rows"], strict=True):
@@ -152,7 +143,6 @@ def draw(result: Result) -> dict[str, Any]:
     axes[3].set_xticks(np.arange(5), NAMES, rotation=30)
     axes[3].set(ylabel="attention, in percent", title="mean over all nodes")
     axes[3].legend(frameon=False, fontsize=8)
-    style_axis(axes[3], "y")
     network = f"{dataset_title(result['dataset'])}, node {result['centre']} and its three-hop network"
     figure.suptitle(f"{network}: shapes are classes, rings are hops")
     return {"illustration": figure}

@@ -1,7 +1,5 @@
 """The experiments by name, in the order in which `all` runs them."""
 
-from __future__ import annotations
-
 from asgat.experiments import (
     approximations,
     frequency,

@@ -1,17 +1,13 @@
 """Micro-F1 by k, the number of nodes a head attends to."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from rich.table import Table
 
-from asgat.experiments.experiment import Experiment, Result, Row, datasets_of, row_of, rows_of
-from asgat.experiments.plotting import COLOURS, MARKERS, dataset_title
+from asgat.experiments.experiment import Experiment, Result, Row, datasets_of, mean_std, result_table, row_of, rows_of
+from asgat.experiments.plotting import COLOURS, MARKERS, dataset_title, panels, percent
 from asgat.experiments.reproduction import Reproduction
-from asgat.experiments.result_table import mean_std, result_table
 from asgat.experiments.trained_model import experiment_config, try_load_or_train
-from asgat.report.drawing import new_figure, style_axis
 
 DATASETS = ["cora", "chameleon"]
 KS = list(range(1, 21))
@@ -52,21 +48,18 @@ def tables(result: Result) -> list[Table]:
 
 
 def draw(result: Result) -> dict[str, Any]:
-    figure = new_figure(7.2, 4.4)
-    axis = figure.subplots()
+    figure, ((axis,),) = panels(7.2, 4.4)
     for i, name in enumerate(datasets_of(result)):
         rows = rows_of(result, dataset=name)
-        means, spreads = ([100 * row[key] for row in rows] for key in ("mean", "std"))
+        means, spreads = percent(rows, "mean", "std")
         axis.errorbar([row["k"] for row in rows], means, yerr=spreads, color=COLOURS[i], marker=MARKERS[i], ms=5,
                       lw=1.5, capsize=2, elinewidth=0.8, label=dataset_title(name))  # fmt: skip
         chosen = [row for row in rows if row["recipe"]]
         axis.plot([row["k"] for row in chosen], [100 * row["mean"] for row in chosen], "o", ms=13, mfc="none",
                   color=COLOURS[i])  # fmt: skip
-    axis.set(
-        xlabel="k, nodes attended to per head", ylabel="micro-F1 on test nodes, in percent", xticks=range(0, 21, 2)
-    )
+    axis.set(xlabel="k, nodes attended to per head", ylabel="micro-F1 on test nodes, in percent")
+    axis.set_xticks(range(0, 21, 2))
     axis.set_title("Micro-F1 by k: mean ± standard deviation over runs; circles: the recipe's k", fontsize=10)
-    style_axis(axis)
     axis.legend(frameon=False)
     return {"k-sweep": figure}
 

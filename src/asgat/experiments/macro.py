@@ -1,7 +1,5 @@
 """Table 2: macro-F1 of every model on every data set."""
 
-from __future__ import annotations
-
 from asgat.experiments import paper
 from asgat.experiments.scores import score_experiment
 

@@ -1,7 +1,5 @@
 """The numbers printed in the paper, as fractions, read from ``paper.toml``."""
 
-from __future__ import annotations
-
 import tomllib
 from importlib import resources
 from typing import Any, NamedTuple

@@ -1,11 +1,12 @@
 """What the experiments' figures share: colours, names of data sets, legends, and the stamp of a quick run."""
 
-from __future__ import annotations
-
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from asgat.report.drawing import write_png
+import numpy as np
+
+from asgat.report.drawing import new_figure, style_axis, write_png
 
 # The colours of Okabe and Ito, which can be distinguished with any colour vision.
 COLOURS = ["#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000", "#7F7F7F"]
@@ -18,6 +19,23 @@ def dataset_title(dataset: str) -> str:
     """The name of a data set as it is usually written; those that are not the paper's stay as they are."""
     known = ("Cora", "CiteSeer", "Pubmed", "Chameleon", "Squirrel", "Wisconsin", "Cornell", "Texas")
     return {name.lower(): name for name in known}.get(dataset, dataset)
+
+
+def panels(
+    width: float, height: float, lines: int = 1, columns: int = 1, grid: str = "both", **options: Any
+) -> tuple[Any, Any]:
+    """A figure of a size in inches and its styled panels [lines, columns]."""
+    figure = new_figure(width, height)
+    axes = figure.subplots(lines, columns, squeeze=False, **options)
+    for axis in axes.flat:
+        style_axis(axis, grid)
+    return figure, axes
+
+
+def percent(rows: Iterable[dict[str, Any] | None], *keys: str) -> list[list[float]]:
+    """The scores of each key in percent; NaN where a row or a score is missing."""
+    listed = list(rows)
+    return [[np.nan if row is None or row[key] is None else 100 * row[key] for row in listed] for key in keys]
 
 
 def plain_tick_labels(axis: Any) -> None:

@@ -1,7 +1,5 @@
 """What every experiment needs to know: where to write, on which device to train, and how much."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -27,37 +25,20 @@ class NoResultError(AsgatError):
 
 @dataclass
 class Reproduction:
-    """One call of ``asgat reproduce``.
+    """One call of ``asgat reproduce``."""
 
-    Args:
-        out: folder of results, figures and run directories.
-        device: where to train.
-        seeds: seeds of the trainings whose mean is reported.
-        quick: a few runs and epochs on a few data sets, to check that everything works; the numbers are not results.
-        data_dir: folder with the data files.
-        datasets: data sets to use instead of an experiment's own.
-        models: models to use instead of an experiment's own.
-        fresh: discard earlier runs.
-        progress: called with a description of what is being done.
-
-    Attributes:
-        skipped: data sets that were left out, and the reason.
-        failed: trainings that failed, and the reason.
-        renewed: run directories and files that were made in this call, and are not discarded again.
-    """
-
-    out: Path
+    out: Path  # folder of results, figures and run directories
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
-    seeds: tuple[int, ...] = SEEDS
-    quick: bool = False
+    seeds: tuple[int, ...] = SEEDS  # of the trainings whose mean is reported
+    quick: bool = False  # a few runs and epochs, to check that everything works; the numbers are not results
     data_dir: Path | None = None
-    datasets: tuple[str, ...] | None = None
-    models: tuple[str, ...] | None = None
-    fresh: bool = False
-    progress: Callable[[str], None] = lambda _: None
-    skipped: dict[str, str] = field(default_factory=dict)
-    failed: dict[str, str] = field(default_factory=dict)
-    renewed: set[Path] = field(default_factory=set)
+    datasets: tuple[str, ...] | None = None  # instead of an experiment's own
+    models: tuple[str, ...] | None = None  # instead of an experiment's own
+    fresh: bool = False  # discard earlier runs
+    progress: Callable[[str], None] = lambda _: None  # called with a description of what is being done
+    skipped: dict[str, str] = field(default_factory=dict)  # data sets that were left out, and the reason
+    failed: dict[str, str] = field(default_factory=dict)  # trainings that failed, and the reason
+    renewed: set[Path] = field(default_factory=set)  # made in this call, and not discarded again
     _loaded: dict[str, Dataset] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -1,7 +1,5 @@
 """Test scores over runs and seeds, next to the paper's; the tables of micro-F1 and macro-F1 share it."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
@@ -9,12 +7,10 @@ import numpy as np
 from rich.table import Table
 
 from asgat.experiments import paper
-from asgat.experiments.experiment import ABOUT, Experiment, Result, Row
-from asgat.experiments.plotting import BEST, OURS, PAPER, dataset_title, shared_legend
+from asgat.experiments.experiment import ABOUT, Experiment, Result, Row, difference, mean_std, result_table
+from asgat.experiments.plotting import BEST, OURS, PAPER, dataset_title, panels, percent, shared_legend
 from asgat.experiments.reproduction import Reproduction
-from asgat.experiments.result_table import difference, mean_std, result_table
 from asgat.experiments.trained_model import train_all_seeds
-from asgat.report.drawing import new_figure, style_axis
 
 ASGAT = ["asgat-exact", "asgat-cheb", "asgat-arma", "asgat-plus"]
 BASELINES = ["gcn", "chebnet", "armanet", "gat", "sgc", "sage", "appnp", "geom-gcn", "h2gcn", "mlp", "gpr-gnn", "linkx"]
@@ -119,15 +115,13 @@ def draw(name: str, result: Result) -> dict[str, Any]:
     columns = min(4, len(entries))
     lines = -(-len(entries) // columns)
     most = max(len(models_of(entry)) for entry in entries.values())
-    figure = new_figure(max(5.4, 3.3 * columns + 0.4), lines * (1.1 + 0.21 * most) + 0.8)
-    axes = figure.subplots(lines, columns, squeeze=False)
+    figure, axes = panels(max(5.4, 3.3 * columns + 0.4), lines * (1.1 + 0.21 * most) + 0.8, lines, columns)
     for axis in axes.flat[len(entries) :]:
         axis.set_visible(False)
     for axis, (dataset, entry) in zip(axes.flat, entries.items(), strict=False):
         rows = models_of(entry)
         heights = np.arange(len(rows))
-        means, spreads = ([100 * row[key] for row in rows.values()] for key in ("mean", "std"))
-        theirs = [np.nan if row["paper"] is None else 100 * row["paper"] for row in rows.values()]
+        means, spreads, theirs = percent(rows.values(), "mean", "std", "paper")
         axis.errorbar(means, heights, xerr=spreads, fmt="o", color=OURS, ms=5, lw=1.2, capsize=2, label="ours ± std")
         axis.plot(theirs, heights, "D", mfc="none", color=PAPER, ms=6, mew=1.4, label="paper")
         best = best_published(name, dataset)
@@ -139,7 +133,6 @@ def draw(name: str, result: Result) -> dict[str, Any]:
         axis.set_ylim(len(rows) - 0.5, -0.5)
         axis.set_title(dataset_title(dataset), fontsize=10)
         axis.tick_params(axis="x", labelsize=8)
-        style_axis(axis)
     for axis in axes[-1]:
         axis.set_xlabel(f"{name}-F1 on test nodes, in percent", fontsize=8)
     shared_legend(figure, axes, 3, fontsize=9)

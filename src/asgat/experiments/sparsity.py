@@ -1,7 +1,5 @@
 """Density of the attention matrix and time of an epoch by k."""
 
-from __future__ import annotations
-
 import statistics
 from functools import partial
 from typing import Any, cast
@@ -12,13 +10,11 @@ from rich.table import Table
 from asgat.bench.epoch import timer
 from asgat.config import ASGATConfig
 from asgat.errors import AsgatError
-from asgat.experiments.experiment import Experiment, Result, datasets_of, rows_of
-from asgat.experiments.plotting import COLOURS, MARKERS, dataset_title, plain_tick_labels
+from asgat.experiments.experiment import Experiment, Result, datasets_of, result_table, rows_of
+from asgat.experiments.plotting import COLOURS, MARKERS, dataset_title, panels, plain_tick_labels
 from asgat.experiments.reproduction import Reproduction, cached_json
-from asgat.experiments.result_table import result_table
 from asgat.experiments.trained_model import experiment_config
 from asgat.nn import ASGAT
-from asgat.report.drawing import new_figure, style_axis
 from asgat.training.program import EagerEpochs, one_run
 from asgat.training.runner import make_task
 
@@ -87,8 +83,7 @@ def tables(result: Result) -> list[Table]:
 
 
 def draw(result: Result) -> dict[str, Any]:
-    figure = new_figure(10.5, 4.2)
-    axes = figure.subplots(1, 2)
+    figure, (axes,) = panels(10.5, 4.2, 1, 2)
     measures = (
         ("density", "attention weights that are not zero, in percent", 100),
         ("ms_per_epoch", "time of an epoch, in milliseconds", 1),
@@ -107,7 +102,6 @@ def draw(result: Result) -> dict[str, Any]:
         axis.set(xlabel="k, nodes attended to per head", ylabel=label)
         plain_tick_labels(axis)
         axis.yaxis.set_minor_formatter("{x:g}")
-        style_axis(axis)
     axes[0].legend(frameon=False, fontsize=9)
     device = result["about"]["device"]
     figure.suptitle(f"Attention density and time of an epoch, training and evaluation, by k ({device})", fontsize=10)

@@ -1,7 +1,5 @@
 """Trained models, each trained once and shared by all experiments."""
 
-from __future__ import annotations
-
 import io
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Which nodes a trained model attends to, how far away they are, and which frequencies contribute."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

@@ -1,7 +1,5 @@
 """Splits attention scores into the contributions of frequency bands."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -43,14 +41,9 @@ class Bands:
 
     def contributions(self, operator: SpectralOperator, filter: SpectralFilter, nodes: Ints, index: Ints) -> Floats:
         """Contributions [heads, B, k, 4] to the scores of the pairs (nodes [B], index [heads, B, k])."""
-        if self._spectrum is not None:
-            return self._by_eigenvectors(self._spectrum, operator, filter, nodes, index)
-        return self._by_polynomials(operator, filter, nodes, index)
-
-    def _by_eigenvectors(
-        self, spectrum: ExactOperator, operator: SpectralOperator, filter: SpectralFilter, nodes: Ints, index: Ints
-    ) -> Floats:
-        value, vector = spectrum.eigenvalues.numpy(), spectrum.eigenvectors.numpy()
+        if self._spectrum is None:
+            return self._by_polynomials(operator, filter, nodes, index)
+        value, vector = self._spectrum.eigenvalues.numpy(), self._spectrum.eigenvectors.numpy()
         response = applied_response(operator, filter, value).T
         # Eigenvalues ascend, so that a band is a range of them.
         edges = [*np.searchsorted(value, [low for low, _ in BANDS]).tolist(), len(value)]

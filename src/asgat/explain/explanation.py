@@ -1,7 +1,5 @@
 """The attention of one node of a trained run, as rows of plain values."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The responses of trained filters: their values, and a name for their shape."""
 
-from __future__ import annotations
-
 from itertools import chain
 
 import numpy as np
@@ -35,10 +33,9 @@ def applied_response(operator: SpectralOperator, filter: SpectralFilter, frequen
 
 def correlation(response: np.ndarray, shape: np.ndarray, density: np.ndarray) -> float:
     """Correlation of two functions of λ over the graph's spectrum; 0 if one of them is constant."""
-    weight = density / density.sum()
-    x, g = shape - weight @ shape, response - weight @ response
-    spread = float(np.sqrt((weight @ x**2) * (weight @ g**2)))
-    return float(weight @ (x * g) / spread) if spread > 1e-12 else 0.0
+    (first, both), (_, second) = np.cov(shape, response, ddof=0, aweights=density)
+    spread = np.sqrt(first * second)
+    return float(both / spread) if spread > 1e-12 else 0.0
 
 
 def response_shape(response: np.ndarray, frequency: np.ndarray, density: np.ndarray) -> str:
@@ -48,8 +45,7 @@ def response_shape(response: np.ndarray, frequency: np.ndarray, density: np.ndar
     to nodes an even number of steps away, "middle" is its opposite. A response that varies too little to change the
     softmax is flat.
     """
-    weight = density / density.sum()
-    if np.sqrt(weight @ (response - weight @ response) ** 2) < 1e-4:
+    if np.cov(response, ddof=0, aweights=density) < 1e-8:
         return "flat"
     slope, bend = (correlation(response, shape, density) for shape in (frequency, (frequency - 1.0) ** 2))
     if abs(slope) > 0.5:

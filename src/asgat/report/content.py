@@ -1,7 +1,5 @@
 """The content of a report, as one object of plain numbers and texts."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -15,6 +13,7 @@ from asgat.errors import AsgatError, brief
 from asgat.estimator.trained_run import TrainedRun
 from asgat.explain import BAND_NAMES, BANDS
 from asgat.explain.attention_rows import pair_hops, select_nodes
+from asgat.explain.bands import Floats, Ints
 from asgat.explain.responses import filter_response, response_shape
 from asgat.graph import Graph
 from asgat.graph.homophily import beta, node_homophily
@@ -23,10 +22,7 @@ from asgat.nn.attention_model import AttentionModel
 from asgat.report.explorer import explorer
 from asgat.report.findings import attention_findings, data_findings, training_findings
 from asgat.spectral import SpectralOperator, spectral_density
-from asgat.training.result_check import check_result
 from asgat.training.run_directory import RunDirectory, read_metadata
-
-Ints = npt.NDArray[np.int64]
 
 POINTS = 300  # of a curve
 HOPS = ("itself", "1", "2", "3", "4", "5 or more", "no path")
@@ -36,10 +32,10 @@ BINS = 5  # of β_v
 
 def report_content(run: TrainedRun) -> dict[str, Any]:
     """Everything a report of a run shows."""
-    result = check_result(RunDirectory(run.path).read_result(), run.path / "result.json")
+    result = RunDirectory(run.path).read_result()
     prediction = np.asarray(run.logits().argmax(dim=-1).cpu().numpy(), dtype=np.int64)
     filters = distance = None
-    findings = [*training_findings(run, result, prediction)]
+    findings = list(training_findings(run, result, prediction))
     if isinstance(run.model, AttentionModel):
         graph = run.attended_graph
         frequency = np.linspace(0.0, 2.0, 201)
@@ -104,8 +100,7 @@ def training_curves(run: TrainedRun, result: dict[str, Any]) -> list[dict[str, A
         lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
         curves = []
         for row in result.get("rows") or []:
-            mine = [line for line in lines if line["run"] == row["run"]]
-            if not mine:
+            if not (mine := [line for line in lines if line["run"] == row["run"]]):
                 continue
             attempt = _kept_attempt(mine, row, run.members)
             kept = [line for line in mine if line["attempt"] == attempt]
@@ -128,9 +123,7 @@ def _kept_attempt(lines: Sequence[dict[str, Any]], row: dict[str, Any], members:
     return int(nearest["attempt"])
 
 
-def filter_curves(
-    frequency: npt.NDArray[np.float64], density: npt.NDArray[np.float64], responses: list[npt.NDArray[np.float64]]
-) -> dict[str, Any]:
+def filter_curves(frequency: Floats, density: Floats, responses: list[Floats]) -> dict[str, Any]:
     """Every head's response, the name of its shape, and the spectral density."""
     layers = [
         [{"response": _rounded(head), "character": response_shape(head, frequency, density)} for head in response.T]
@@ -146,14 +139,11 @@ def accuracy_by_homophily(run: TrainedRun, prediction: Ints) -> list[dict[str, A
     right = prediction == run.y
     # 3 of 5 neighbours is 0.6, however it is rounded.
     place = np.minimum((BINS * node_homophily(run.graph, run.y) + 1e-9).astype(int), BINS - 1)
-    groups = []
-    for number in range(BINS):
-        end = "]" if number == BINS - 1 else ")"
-        label = f"[{number / BINS:.1f}, {(number + 1) / BINS:.1f}{end}"
-        groups.append((label, (place == number) & test & ~alone))
+    labels = [f"[{low / BINS:.1f}, {(low + 1) / BINS:.1f}{']' if low == BINS - 1 else ')'}" for low in range(BINS)]
+    groups = {label: (place == low) & test & ~alone for low, label in enumerate(labels)}
     if (alone & test).any():
-        groups.append(("no neighbour", alone & test))
-    return [{"label": label, **_share(right[nodes])} for label, nodes in groups]
+        groups["no neighbour"] = alone & test
+    return [{"label": label, **_share(right[nodes])} for label, nodes in groups.items()]
 
 
 def _share(right: npt.NDArray[np.bool_]) -> dict[str, Any]:
@@ -167,9 +157,8 @@ def _share(right: npt.NDArray[np.bool_]) -> dict[str, Any]:
 def confusion(run: TrainedRun, prediction: Ints) -> list[list[int]]:
     """Test nodes by class (rows) and prediction (columns)."""
     classes, test = run.dataset.num_classes, run.test_mask
-    counts = np.zeros((classes, classes), dtype=np.int64)
-    np.add.at(counts, (run.y[test], prediction[test]), 1)
-    return [[int(number) for number in row] for row in counts]
+    counts = np.bincount(classes * run.y[test] + prediction[test], minlength=classes**2)
+    return counts.reshape(classes, classes).tolist()
 
 
 def attention_distance(

@@ -1,7 +1,5 @@
 """What all figures share: an empty figure, the style of its axes, and the PNG file."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 from typing import Any

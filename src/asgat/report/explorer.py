@@ -1,7 +1,5 @@
 """The part of a report in which a user picks nodes: their neighbourhoods and what they attend to, in compact form."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,11 +8,10 @@ import numpy.typing as npt
 
 from asgat.estimator.trained_run import TrainedRun
 from asgat.explain import AttentionRows, attention_rows
+from asgat.explain.bands import Ints
 from asgat.graph import Graph
 from asgat.graph.homophily import node_homophily
 from asgat.nn.attention_model import AttentionModel
-
-Ints = npt.NDArray[np.int64]
 
 MOST_NODES = 400  # sampled from a graph of more than 1000 nodes
 BUDGET = 3_500_000  # approximate number of characters of the explorer in the page
@@ -77,14 +74,13 @@ def explorer(run: TrainedRun, prediction: Ints) -> dict[str, Any]:
     ten-thousandths, hops and band.
     """
     graph, y = run.attended_graph, run.y
-    model = run.model if isinstance(run.model, AttentionModel) else None
-    convs = model.convs if model is not None else []
+    convs = run.model.convs if isinstance(run.model, AttentionModel) else []
     attended = sum(conv.heads * min(conv.k or PER_HEAD, PER_HEAD) for conv in convs)
     size = min(BUDGET // (800 + 13 * attended), 1000 if graph.num_nodes <= 1000 else MOST_NODES)
     picked = sample_nodes(y, (y >= 0) & (prediction != y), max(size, 20))
     layers: list[AttentionRows] = []
-    if model is not None:
-        layers = attention_rows(model, run.inputs[1], graph, picked, PER_HEAD)
+    if isinstance(run.model, AttentionModel):
+        layers = attention_rows(run.model, run.inputs[1], graph, picked, PER_HEAD)
     drawn = []
     for row, node in enumerate(picked):
         heads = [[_flat(rows, head, row) for head in range(len(rows.index))] for rows in layers]
@@ -111,24 +107,20 @@ def explorer(run: TrainedRun, prediction: Ints) -> dict[str, Any]:
 
 
 def _flat(rows: AttentionRows, head: int, row: int) -> list[int]:
-    band = rows.band[head, row]
-    entries: list[int] = []
-    for place in np.flatnonzero(np.isfinite(rows.score[head, row])):
-        weight = round(10_000 * float(rows.weight[head, row, place]))
-        entries += [int(rows.index[head, row, place]), weight, int(rows.hops[head, row, place]), int(band[place])]
-    return entries
+    at = head, row, np.isfinite(rows.score[head, row])
+    columns = rows.index[at], (10_000 * rows.weight[at]).round(), rows.hops[at], rows.band[at]
+    return np.stack(columns, axis=1).astype(int).ravel().tolist()
 
 
 def renumber(drawn: Sequence[dict[str, Any]]) -> dict[int, int]:
     """Numbers the nodes that appear 0, 1, …, in place, and returns the new number of each, picked nodes first."""
-    numbers: dict[int, int] = {}
+    numbers = {pick["node"]: place for place, pick in enumerate(drawn)}
 
     def new(node: int) -> int:
         return numbers.setdefault(node, len(numbers))
 
     for pick in drawn:
         pick["node"] = new(pick["node"])
-    for pick in drawn:
         pick["near"], pick["second"] = ([new(v) for v in pick[ring]] for ring in ("near", "second"))
         pick["edges"] = [end for edge in pick["edges"] for end in (new(edge[0]), new(edge[1]))]
         for heads in pick["heads"]:

@@ -1,15 +1,13 @@
 """Checks of a run before its numbers are trusted, one sentence per finding."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from asgat.estimator.trained_run import HEALTH_FILE, TrainedRun
+from asgat.explain.bands import Floats, Ints
 from asgat.explain.responses import response_shape
 from asgat.files.user_file import read_user_file
 from asgat.graph.homophily import beta
@@ -60,7 +58,7 @@ def data_findings(run: TrainedRun) -> Iterator[Finding]:
         yield Finding("warning", "rare classes", text)
 
 
-def training_findings(run: TrainedRun, result: dict[str, Any], prediction: npt.NDArray[np.int64]) -> Iterator[Finding]:
+def training_findings(run: TrainedRun, result: dict[str, Any], prediction: Ints) -> Iterator[Finding]:
     """Findings about the training."""
     y, test, train = run.y, run.test_mask, run.train_mask
     area = (result.get("roc_auc") or {}).get("mean")
@@ -97,10 +95,7 @@ def training_findings(run: TrainedRun, result: dict[str, Any], prediction: npt.N
 
 
 def attention_findings(
-    result: dict[str, Any],
-    frequency: npt.NDArray[np.float64],
-    density: npt.NDArray[np.float64],
-    responses: list[npt.NDArray[np.float64]],
+    result: dict[str, Any], frequency: Floats, density: Floats, responses: list[Floats]
 ) -> Iterator[Finding]:
     """Findings about heads and certificate; ``responses`` holds [n, heads] per layer."""
     flat = [

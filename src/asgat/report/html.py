@@ -1,7 +1,5 @@
 """The report of a run: one HTML file that needs no other file and no network."""
 
-from __future__ import annotations
-
 import binascii
 import hashlib
 import html

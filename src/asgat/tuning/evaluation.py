@@ -1,7 +1,5 @@
 """The score of a trial: the mean over runs, on validation nodes or on training nodes left out."""
 
-from __future__ import annotations
-
 import json
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -55,9 +53,8 @@ class Evaluation:
 
     Args:
         dataset, model, runs, seed, device: as for :func:`asgat.training.runner.run`.
-        folds: number of parts the training nodes of a run are divided into. The run is then trained that many times,
-            each time without one part, and scored on that part: early stopping uses the validation nodes, so their
-            score is optimistic. 0 for one training and the validation score.
+        folds: parts of the training nodes; a run is trained once without each part, and scored on that part: early
+            stopping uses the validation nodes, so their score is optimistic. 0 for one training and that score.
         macro: score by the mean of that score and macro-F1, in which all classes have the same weight.
         both: with folds, score by the mean of the nodes left out and the validation nodes.
     """
@@ -76,12 +73,10 @@ class Evaluation:
         self.dataset, self.model, self.spec = dataset, model, model_spec(model)
         self.macro, self.both = macro, both
         self.device = torch.device(device)
-        several = len(dataset.splits) > 1
-        if several and max(runs) >= len(dataset.splits):
-            raise AsgatError(
-                f"{dataset.name} has splits 0 to {len(dataset.splits) - 1}; there is no split {max(runs)}."
-            )
-        splits = [(dataset.splits[i if several else 0], run_seed(seed, i, len(dataset.splits))) for i in runs]
+        count = len(dataset.splits)
+        if count > 1 and max(runs) >= count:
+            raise AsgatError(f"{dataset.name} has splits 0 to {count - 1}; there is no split {max(runs)}.")
+        splits = [(dataset.splits[i if count > 1 else 0], run_seed(seed, i, count)) for i in runs]
         self.metric = dataset.metric if folds else "val_score"  # the nodes left out are the splits' test nodes
         self.splits = [(part, seed) for split, seed in splits for part in _without_test(dataset, split, folds, seed)]
         self.y = torch.from_numpy(dataset.y).to(self.device)
@@ -92,11 +87,9 @@ class Evaluation:
         jobs = [Job(split, seed, config) for config in configs for split, seed in self.splits]
         sizes = self.dataset.num_features, self.dataset.num_classes, self.dataset.num_nodes
         task = Task(lambda own: self.spec.make(own, *sizes), self.inputs(configs[0]), self.y, self.dataset.metric)
-        at_once = runs_at_once(self.dataset, configs[0], self.device)
-        known = dict(train_jobs(task, jobs, at_once))
-        outcomes = [known[position] for position in range(len(jobs))]
+        outcomes = dict(train_jobs(task, jobs, runs_at_once(self.dataset, configs[0], self.device)))
         each = len(self.splits)
-        return [self._score(outcomes[i * each : (i + 1) * each]) for i in range(len(configs))]
+        return [self._score([outcomes[i * each + j] for j in range(each)]) for i in range(len(configs))]
 
     def inputs(self, config: TrainConfig) -> tuple[Any, ...]:
         """The arguments of the model's ``forward``, from the cache if an earlier configuration had the same."""

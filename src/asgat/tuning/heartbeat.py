@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,28 +15,24 @@ if TYPE_CHECKING:
 KEY = "beat"  # the user attribute of a trial that holds the stamp
 
 
-class Heartbeat:
+@contextmanager
+def heartbeat(trials: list[Trial], seconds: float) -> Iterator[None]:
     """Renews the time stamps of running trials every few seconds while the body runs."""
+    stop = threading.Event()
 
-    def __init__(self, trials: list[Trial], seconds: float) -> None:
-        self.trials, self.seconds = trials, seconds
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._renew, daemon=True)
-
-    def _renew(self) -> None:
-        while not self._stop.wait(self.seconds):
-            for trial in self.trials:
-                try:
+    def renew() -> None:
+        while not stop.wait(seconds):
+            for trial in trials:
+                with suppress(Exception):  # finished by another worker, or the database is unreachable for a moment
                     stamp(trial)
-                except Exception:  # failed by another worker, or the database is unreachable for a moment
-                    continue
 
-    def __enter__(self) -> None:
-        self._thread.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
+    thread = threading.Thread(target=renew, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
 
 
 def stamp(trial: Trial) -> None:

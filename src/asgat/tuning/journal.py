@@ -1,7 +1,5 @@
 """A study's journal file that survives writers killed in the middle of a line."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Settings of ASGAT that were published or are known to be good, read from ``known_settings.toml``."""
 
-from __future__ import annotations
-
 import tomllib
 from importlib import resources
 from typing import Any

@@ -1,7 +1,5 @@
 """The result of a search as a recipe file for `asgat train --recipe`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from asgat.files.atomic import to_toml
@@ -11,8 +9,7 @@ from asgat.recipe import FOUND
 
 def recipe_text(model: str, settings: dict[str, Any], found: dict[str, Any]) -> str:
     """The model, its settings and where they come from, as TOML."""
-    make_config(model, **settings)
+    values = make_config(model, **settings).to_dict()
     head = "# Settings of the best mean score of a search; test nodes were not used.\n"
-    plain = {key: list(value) if isinstance(value, tuple) else value for key, value in settings.items()}
-    plain = {key: "none" if value is None else value for key, value in plain.items()}
+    plain = {key: values[key] for key in settings}
     return head + to_toml({"model": model, model: plain}) + f"\n[{model}.{FOUND}]\n" + to_toml(found)

@@ -1,8 +1,8 @@
-"""The settings a search tries: the paper's grid, the choices it leaves open, and each baseline's own settings."""
+"""The settings a search tries, read from ``space.toml``."""
 
-from __future__ import annotations
-
+import tomllib
 from dataclasses import dataclass
+from importlib import resources
 from typing import Any
 
 from asgat.errors import AsgatError
@@ -26,51 +26,7 @@ Space = dict[str, Range | Choice]
 BATCHED = ("lr", "weight_decay", "dropout")
 """Settings in which trials of one batch may differ."""
 
-# The paper's table of hyper-parameters, extended to the learning rates and sizes its authors published; order is 15.
-GRID: Space = {
-    "lr": Range(1e-4, 0.1, log=True),
-    "weight_decay": Range(1e-5, 5e-3, log=True),
-    "dropout": Range(0.0, 0.8),
-    "hidden": Range(32, 512, log=True),
-    "heads": Range(1, 18),
-    "k": Range(3, 20),
-    "order": Range(8, 16),
-}
-UNSPECIFIED: Space = {  # what the paper leaves open
-    "elu": ("every", "hidden", "last", "none"),
-    "filter_activation": ("none", "relu"),
-    "normalize_features": (True, False),
-}
-PLUS: Space = {
-    "root": (True, False),
-    "mix": (False, True),
-    "gain": Range(0.05, 1.0, log=True),
-    "jump": (False, True),
-    "adjacency": (False, True),
-    "propagate": (False, True),
-    "alpha": Range(0.05, 1.0),
-    "balanced": (False, True),
-    "balance": Range(0.2, 1.0),
-}
 PARAMETER_OF = {"root": "gain", "propagate": "alpha", "balanced": "balance"}  # unused if the option is off
-HEAT: Space = {"heat_scale": Range(0.5, 10.0, log=True)}
-BASELINE: Space = {
-    "lr": Range(1e-3, 0.2, log=True),
-    "weight_decay": Range(5e-6, 5e-3, log=True),
-    "dropout": Range(0.0, 0.8),
-    "hidden": Range(8, 128, log=True),
-    "layers": Range(1, 3),
-    "normalize_features": (True, False),
-}
-BASELINE_EXTRA: dict[str, Space] = {
-    "sgc": {"steps": Range(1, 4)},
-    "chebnet": {"order": Range(1, 4)},
-    "armanet": {"stacks": Range(1, 3), "depth": Range(1, 4), "skip_dropout": Range(0.0, 0.75)},
-    "gat": {"heads": Range(1, 8), "attention_dropout": Range(0.0, 0.6)},
-    "appnp": {"alpha": Range(0.05, 0.9), "steps": Range(5, 20)},
-    "gpr-gnn": {"alpha": Range(0.0, 1.0), "propagation_dropout": Range(0.0, 0.7)},
-    "geom-gcn": {"space": ("isomap", "poincare", "struc2vec")},
-}
 BASELINE_UNUSED = {"sgc": ("hidden", "layers")}
 
 DATA_SETTINGS = ("normalize_features", "self_loops")
@@ -79,17 +35,20 @@ DATA_SETTINGS = ("normalize_features", "self_loops")
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """The search of one model's settings on one data set.
+    """The search of one model's settings on one data set."""
 
-    Attributes:
-        space: the settings that are searched.
-        fixed: settings that are the same in every trial.
-        starts: values of ``space`` to try first.
-    """
+    space: Space  # the settings that are searched
+    fixed: dict[str, Any]  # settings that are the same in every trial
+    starts: list[dict[str, Any]]  # values of ``space`` to try first
 
-    space: Space
-    fixed: dict[str, Any]
-    starts: list[dict[str, Any]]
+
+def _parsed(table: dict[str, Any]) -> Space:
+    return {key: tuple(value) if isinstance(value, list) else Range(**value) for key, value in table.items()}
+
+
+_TABLES = tomllib.loads(resources.files(__package__).joinpath("space.toml").read_text("utf-8"))
+_EXTRA = {model: _parsed(table) for model, table in _TABLES.pop("extra").items()}
+SPACES = {name: _parsed(table) for name, table in _TABLES.items()}
 
 
 def make_search_space(dataset: str, model: str, given: dict[str, Any] | None = None) -> SearchSpace:
@@ -107,9 +66,9 @@ def make_search_space(dataset: str, model: str, given: dict[str, Any] | None = N
     kept = {**({} if asgat else own), **of_the_data, **given}
     config = make_config(model, **kept).to_dict()
     if asgat:
-        space = {**GRID, **UNSPECIFIED, **(PLUS if model == "asgat-plus" else {})}
+        space = {**SPACES["grid"], **SPACES["unspecified"], **(SPACES["plus"] if model == "asgat-plus" else {})}
         if config["filter"] == "heat":
-            space |= HEAT
+            space |= SPACES["heat"]
         if config["filter"] != "mlp":
             del space["filter_activation"]
         if config["operator"] != "chebyshev":  # the expansion of ARMA needs a high order, exact scores need none
@@ -117,7 +76,7 @@ def make_search_space(dataset: str, model: str, given: dict[str, Any] | None = N
         first = first_settings(dataset, config["operator"])
         starts = [{**{key: config[key] for key in space}, **start} for start in first]
     else:
-        space = {**BASELINE, **BASELINE_EXTRA.get(model, {})}
+        space = {**SPACES["baseline"], **_EXTRA.get(model, {})}
         for key in BASELINE_UNUSED.get(model, ()):
             del space[key]
         starts = [{key: recipe[key] for key in space}]

@@ -1,7 +1,5 @@
 """A figure of a search."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -41,14 +39,15 @@ def study_figure(rows: Sequence[dict[str, Any]], space: Space, path: Path, title
             x = np.array(drawn, dtype=float)
             if values.log:
                 axis.set_xscale("log")
-            axis.set_xlim(*_widened(values))
+            axis.set_xlim(values.low, values.high)
         else:
             jitter = np.random.default_rng(0).uniform(-0.18, 0.18, len(drawn))
             x = np.array([values.index(value) for value in drawn]) + jitter
             axis.set_xticks(range(len(values)), [str(value).lower() for value in values])
             axis.set_xlim(-0.5, len(values) - 0.5)
-        axis.scatter(x, shown, s=14, c=number, cmap="viridis", alpha=0.8)
-        axis.scatter(x[best], shown[best], s=70, facecolors="none", edgecolors="tab:red", linewidths=1.6)
+        axis.scatter(x, shown, s=14, c=number, cmap="viridis", alpha=0.8, clip_on=False)
+        ring = {"facecolors": "none", "edgecolors": "tab:red", "linewidths": 1.6}
+        axis.scatter(x[best], shown[best], s=70, clip_on=False, **ring)
         axis.set(xlabel=key, ylim=(bottom, top))
         axis.tick_params(labelsize=8)
     note = "Below: score against each setting; later trials are lighter; the best has a ring."
@@ -62,10 +61,3 @@ def _lowest_shown(score: np.ndarray) -> float:
         return 0.0
     middle = float(np.median(score))
     return max(float(score.min()), middle - 4.0 * max(float(score.max()) - middle, 1.0))
-
-
-def _widened(values: Range) -> tuple[float, float]:
-    if values.log:
-        return values.low / 1.15, values.high * 1.15
-    margin = 0.05 * (values.high - values.low)
-    return values.low - margin, values.high + margin

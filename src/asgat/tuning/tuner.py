@@ -2,10 +2,10 @@
 
 A trial is asked for, trained with a few others of the same architecture, and reported with its mean validation score.
 While it is trained, its worker renews a time stamp and holds a file lock. A running trial whose stamp is old, or whose
-worker's lock is free, has lost its worker: the first worker that notices fails it and queues its settings again.
+worker's lock is free, has lost its worker: the first worker that notices returns it to the queue.
 
 With a single worker, a search that was killed and restarted ends with the same trials as an uninterrupted one: the
-position of a trial, which its retry inherits, seeds its sampler and decides which trials it is trained with.
+position of a trial seeds its sampler and decides which trials it is trained with.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
-from datetime import datetime, timedelta
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,10 +26,9 @@ from asgat.config import TrainConfig
 from asgat.errors import AsgatError
 from asgat.nn.registry import make_config
 from asgat.tuning.evaluation import TrialScore
-from asgat.tuning.heartbeat import Heartbeat, last_stamp, stamp
+from asgat.tuning.heartbeat import heartbeat, last_stamp, stamp
 from asgat.tuning.space import BATCHED, Range, SearchSpace, trial_settings
 from asgat.tuning.storage import import_optuna
-from asgat.tuning.trial_order import RETRY_OF, SURPLUS, next_position, out_of_order, position, unqueued
 from asgat.tuning.worker import Worker
 
 if TYPE_CHECKING:
@@ -39,7 +38,8 @@ if TYPE_CHECKING:
 
 Evaluate = Callable[[Sequence[TrainConfig]], list[TrialScore]]
 OnTrial = Callable[[dict[str, Any]], None]
-HEARTBEAT, TIMEOUT = 20.0, 90.0  # seconds between two stamps, and after which a stamp is old
+SURPLUS = "surplus"  # user attribute of a trial begun at the same time as another worker's last one, and discarded
+RETRY_OF = "retry_of"  # user attribute in studies of earlier versions: number of the failed trial that this one repeats
 
 
 class Tuner:
@@ -50,14 +50,13 @@ class Tuner:
         name: the study's name there.
         model: a model's name in the registry.
         search: the search space.
-        facts: what identifies the study: data set, runs, seed and so on. A study of that name with other facts is
-            refused.
+        facts: data set, runs, seed and so on; a study of that name with other facts is refused.
         seed: seed of the sampler; with one worker the trials are the same every time.
         batch: number of trials of one architecture that are trained as one program.
-        heartbeat: seconds between two time stamps of a running trial.
-        timeout: seconds without a time stamp after which a trial counts as lost.
         workers: folder of the locks of all workers, if they share one.
     """
+
+    heartbeat, timeout = 20.0, 90.0  # seconds between two stamps of a trial, and after which it counts as lost
 
     def __init__(
         self,
@@ -68,49 +67,52 @@ class Tuner:
         facts: dict[str, Any],
         seed: int = 0,
         batch: int = 4,
-        heartbeat: float = HEARTBEAT,
-        timeout: float = TIMEOUT,
         workers: Path | None = None,
     ) -> None:
         self.optuna = import_optuna()
         self.storage, self.model, self.search, self.seed, self.batch = storage, model, search, seed, batch
-        self.heartbeat, self.timeout, self.worker = heartbeat, timeout, Worker(workers)
+        self.worker = Worker(workers)
         wanted = json.dumps({**facts, "held": search.fixed, "space": list(search.space)}, sort_keys=True, default=str)
         with self.worker.exclusive() as exclusive:
             try:
                 self.study: Study = self.optuna.create_study(storage=storage, study_name=name, direction="maximize")
-                new = True
+                patience = 0.0
             except self.optuna.exceptions.DuplicatedStudyError:
                 self.study = self.optuna.load_study(storage=storage, study_name=name)
-                new = not self._has_facts(exclusive)
-            if new:  # or its creator was killed before it wrote the facts
+                patience = 0.0 if exclusive else 5.0  # its creator may be about to write the facts
+            give_up = time.monotonic() + patience
+            while "facts" not in self.study.user_attrs and time.monotonic() < give_up:
+                time.sleep(0.1)
+            if "facts" not in self.study.user_attrs:  # it is new, or its creator was killed
                 for start in search.starts[len(self._trials()) :]:
                     self.study.enqueue_trial(start)
                 self.study.set_user_attr("facts", wanted)
-        self._check_facts(wanted)
+        theirs, ours = json.loads(self.study.user_attrs["facts"]), json.loads(wanted)
+        differing = sorted(key for key in ours.keys() | theirs.keys() if ours.get(key) != theirs.get(key))
+        if differing:
+            raise AsgatError(
+                f"The study {name} was made with other settings ({', '.join(differing)}); "
+                "choose another --out or --storage."
+            )
         self.study.sampler = self._sampler(0, {})
 
     def run(
         self, evaluate: Evaluate, trials: int, seconds: float | None = None, on_trial: OnTrial | None = None
     ) -> None:
-        """Works until the study has this many finished trials, or the time is over.
+        """Works until the study has this many finished trials, those of other workers included, or the time is over.
 
-        Args:
-            evaluate: scores configurations that differ in lr, weight_decay and dropout only.
-            trials: finished trials of the study, including those of earlier starts and of other workers.
-            seconds: time after which no new trial is started.
-            on_trial: called with every trial this worker finished, as a row of the log.
+        ``evaluate`` gets configurations that differ in lr, weight_decay and dropout only; ``on_trial`` every trial that
+        this worker finished, as a row of the log.
         """
         started = time.monotonic()
         with self.worker.alive():
             while seconds is None or time.monotonic() - started < seconds:
                 with self.worker.exclusive() as exclusive:
-                    self._retry_lost(exclusive)
+                    self._release_lost(exclusive)
                 everything = self._trials()
                 if sum(trial.state.name == "COMPLETE" for trial in everything) >= trials:
                     return
                 missing = trials - sum(trial.state.name in ("COMPLETE", "RUNNING") for trial in everything)
-                missing -= self._reserved(everything)
                 if missing <= 0:  # other workers train the rest, and may die
                     time.sleep(min(1.0, self.timeout / 4))
                     continue
@@ -151,8 +153,7 @@ class Tuner:
                 trial.set_user_attr("worker", self.worker.name)
             stamp(trial)
             everything = self._trials()
-            before = everything[: trial.number]
-            if sum(t.state.name != "FAIL" for t in before) + self._reserved(everything, trial.number) >= trials:
+            if sum(before.state.name != "FAIL" for before in everything[: trial.number]) >= trials:
                 trial.set_user_attr(SURPLUS, True)  # other workers asked at the same time
                 self.study.tell(trial, state=self.optuna.trial.TrialState.FAIL)
                 break
@@ -160,6 +161,9 @@ class Tuner:
             batch = place // self.batch if batch is None else batch
             self.study.sampler = self._sampler(place, fixed)
             for key, values in self.search.space.items():
+                if key in trial.params:  # drawn by a lost worker: what follows is drawn as it would have been
+                    known = everything[trial.number]
+                    self.study.sampler.sample_independent(self.study, known, key, known.distributions[key])
                 _suggest(trial, key, values)
             fixed = fixed or {key: value for key, value in trial.params.items() if key not in BATCHED}
             asked.append(trial)
@@ -181,109 +185,75 @@ class Tuner:
     def _train(self, group: list[Trial], evaluate: Evaluate, on_trial: OnTrial | None) -> None:
         settings = [trial_settings(self.search, trial.params) for trial in group]
         configs = [make_config(self.model, **values) for values in settings]
+        error = ""
         try:
-            with Heartbeat(group, self.heartbeat):
+            with heartbeat(group, self.heartbeat):
                 scores = evaluate(configs)
-        except (AsgatError, torch.OutOfMemoryError) as error:  # settings that cannot be trained
-            for trial in group:
-                trial.set_user_attr("error", str(error))
+        except (AsgatError, torch.OutOfMemoryError) as reason:  # settings that cannot be trained
+            error = str(reason)
             scores = [TrialScore(0.0, 0.0, 0.0, 0.0, 0.0, 0, 0, 0.0)] * len(group)
         except BaseException:  # such as an interrupt: other workers may retry at once
             with self.worker.exclusive():
                 for trial in group:
-                    self._retry(trial.number, trial.params)
+                    self._release(trial)
             raise
         for trial, values, score in zip(group, settings, scores, strict=True):
-            trial.set_user_attr("settings", values)
-            trial.set_user_attr("score", asdict(score))
-            if self._finish(trial, score.mean) and on_trial:
+            try:
+                if error:
+                    trial.set_user_attr("error", error)
+                trial.set_user_attr("settings", values)
+                trial.set_user_attr("score", asdict(score))
+                self.study.tell(trial, score.mean)
+            except (ValueError, self.optuna.exceptions.UpdateFinishedTrialError):
+                continue  # another worker took it over
+            if on_trial:
                 everything = self._trials()
                 on_trial(self._row(everything[trial.number], everything))
 
-    def _finish(self, trial: Trial | int, value: float | None) -> bool:
-        """Reports a value, or a failure; returns whether the trial was still running for the study."""
-        state = self.optuna.trial.TrialState.FAIL if value is None else None
-        try:
-            self.study.tell(trial, value, state=state)
-        except (ValueError, self.optuna.exceptions.UpdateFinishedTrialError):
-            return False
-        return True
-
     # -- lost workers -------------------------------------------------------------------------------------------------
 
-    def _retry_lost(self, exclusive: bool = False) -> None:
-        """Queues the trials of lost workers again; at once, and in order of position, if no other worker does."""
+    def _release_lost(self, exclusive: bool = False) -> None:
+        """Returns the trials of lost workers to the queue; at once if no other worker does."""
         now = time.time()
         for trial in self._trials():
             name = trial.user_attrs.get("worker")
             lost = now - last_stamp(trial) > self.timeout or (exclusive and (name is None or self.worker.is_dead(name)))
             if trial.state.name == "RUNNING" and lost:
-                self._retry(trial.number, trial.params)
-        if exclusive:
-            self._repair_queue()
+                self._release(trial)
 
-    def _reserved(self, everything: Sequence[FrozenTrial], before: int | None = None) -> int:
-        """Failed trials (with a number below ``before``) that a worker is about to queue; no new trial replaces them.
+    def _release(self, trial: Trial | FrozenTrial) -> None:
+        """Returns a trial to the queue, unless another worker finished it meanwhile.
 
-        A trial that is not queued within the timeout has lost that worker too, and is no longer reserved.
+        It keeps its number, so that the queue is in order, and the settings that were drawn.
         """
-        since = datetime.now() - timedelta(seconds=self.timeout)
-        failed = [trial for trial in unqueued(everything) if before is None or trial.number < before]
-        return sum((trial.datetime_complete or since) > since for trial in failed)
-
-    def _repair_queue(self) -> None:
-        """Queues failed trials whose worker died before it queued them, and sorts the queue."""
-        for trial in unqueued(self._trials()):
-            self._queue(trial.number, trial.params)
-        for trial in out_of_order(self._trials()):
-            self.storage.set_trial_state_values(trial._trial_id, self.optuna.trial.TrialState.FAIL)
-            self._queue(trial.number, trial.params)
-
-    def _retry(self, number: int, params: dict[str, Any]) -> None:
-        """Fails a trial and queues its settings; if several workers try, one succeeds."""
-        if self._finish(number, None):
-            self._queue(number, params)
-
-    def _queue(self, number: int, params: dict[str, Any]) -> None:
-        """Queues the settings of a failed trial; its start if its worker was lost before all settings were drawn."""
-        everything = self._trials()
-        trial = everything[number]
-        if trial.user_attrs.get(SURPLUS):
-            return
-        while set(params) != set(self.search.space) and RETRY_OF in trial.user_attrs:
-            trial = everything[trial.user_attrs[RETRY_OF]]  # a trial in the queue has no settings yet
-            params = trial.params
-        if set(params) != set(self.search.space):
-            place, starts = position(trial, everything), self.search.starts
-            params = starts[place] if place < len(starts) else {}
-        self.study.enqueue_trial(params, user_attrs={RETRY_OF: number})
+        states = self.optuna.trial.TrialState
+        with suppress(self.optuna.exceptions.UpdateFinishedTrialError):
+            state = states.FAIL if SURPLUS in trial.user_attrs else states.WAITING
+            self.storage.set_trial_state_values(trial._trial_id, state)
 
     def _row(self, trial: FrozenTrial, everything: Sequence[FrozenTrial]) -> dict[str, Any]:
         kept = trial.user_attrs
-        extra = {key: kept[key] for key in ("error", RETRY_OF) if key in kept}
         score = dict(kept.get("score", {}))
-        value = score.pop("mean", trial.value)
-        place = position(trial, everything)
-        return {"trial": place, "value": value, **score, "settings": kept.get("settings", {}), **extra}
+        row = {"trial": position(trial, everything), "value": score.pop("mean", trial.value), **score}
+        row["settings"] = kept.get("settings", {})
+        return {**row, **{key: kept[key] for key in ("error", RETRY_OF) if key in kept}}
 
-    # -- facts --------------------------------------------------------------------------------------------------------
 
-    def _has_facts(self, exclusive: bool) -> bool:
-        for _ in range(1 if exclusive else 50):  # its creator may be about to write them
-            if "facts" in self.study.user_attrs:
-                return True
-            time.sleep(0.0 if exclusive else 0.1)
-        return False
+def position(trial: FrozenTrial, trials: Sequence[FrozenTrial]) -> int:
+    """The position of a trial among those of the study that count: surplus trials and retries are left out."""
+    while (before := trial.user_attrs.get(RETRY_OF)) is not None:
+        trial = trials[before]
+    return _count(trials[: trial.number])
 
-    def _check_facts(self, wanted: str) -> None:
-        found = self.study.user_attrs.get("facts")
-        if found != wanted:
-            theirs, ours = json.loads(found or "{}"), json.loads(wanted)
-            differing = sorted(key for key in ours.keys() | theirs.keys() if ours.get(key) != theirs.get(key))
-            raise AsgatError(
-                f"The study {self.study.study_name} was made with other settings ({', '.join(differing)}); "
-                "choose another --out or --storage."
-            )
+
+def next_position(trials: Sequence[FrozenTrial]) -> int:
+    """The position of the trial that is asked for next: the first in the queue, or a new one."""
+    waiting = next((trial for trial in trials if trial.state.name == "WAITING"), None)
+    return _count(trials) if waiting is None else position(waiting, trials)
+
+
+def _count(trials: Sequence[FrozenTrial]) -> int:
+    return sum(not {SURPLUS, RETRY_OF} & trial.user_attrs.keys() for trial in trials)
 
 
 def _by_architecture(trials: list[Trial]) -> list[list[Trial]]:

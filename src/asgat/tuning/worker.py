@@ -1,7 +1,5 @@
 """Detects dead workers of a search: each worker holds a file lock that ends with its process."""
 
-from __future__ import annotations
-
 import secrets
 import socket
 from collections.abc import Iterator
@@ -14,13 +12,9 @@ from asgat.errors import AsgatError
 
 
 class Worker:
-    """One worker of a study whose workers share a folder; without a folder, workers cannot see each other.
+    """One worker of a study whose workers share a folder with one lock each, or only a database (None).
 
-    Args:
-        folder: folder with one lock per worker; None if workers share a database only.
-
-    Attributes:
-        name: unique name; it contains the host name, as locks are only trusted on one machine.
+    Its name is unique and contains the host name, as locks are only trusted on one machine.
     """
 
     def __init__(self, folder: Path | str | None = None) -> None:
