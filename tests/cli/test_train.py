@@ -13,7 +13,7 @@ import torch
 
 from asgat.data import DATASETS
 from asgat.errors import AsgatError
-from asgat.training import load_model, runner
+from asgat.training import load_model, loop, runner
 
 QUICK = ["--set", "epochs=3", "--set", "hidden=4", "--set", "max_restarts=0"]
 
@@ -265,7 +265,7 @@ def test_train_and_compare_give_the_same_numbers(asgat, place):
 
 def test_an_interrupted_command_says_how_to_resume(asgat, place, monkeypatch):
     train = ["train", "karate", "--model", "mlp", "--splits", "0-2", *QUICK, "--out", "run"]
-    original, trained = runner.train_jobs, []
+    original, trained = loop.train_jobs, []
 
     def interrupted(task, jobs, *others):
         for position, outcome in original(task, jobs, *others):

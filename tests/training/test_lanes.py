@@ -3,6 +3,7 @@ import torch
 from tests.training.small import make_task, settings, small_dataset
 from tests.training.tiny import quick
 
+from asgat.config import ASGATConfig
 from asgat.errors import AsgatError
 from asgat.training import lanes
 from asgat.training.lanes import Layout
@@ -71,6 +72,8 @@ def test_the_number_of_threads_is_put_back_even_after_an_error(monkeypatch):
 @pytest.mark.usefixtures("two_threads")
 def test_the_layout_depends_on_the_problem(monkeypatch):
     config = settings("asgat-plus", form="table")
+    assert isinstance(config, ASGATConfig)
+    assert config.k is not None
     task = make_task("asgat-plus", config, torch.float32)
     pairs = config.heads * len(task.y) * config.k
     assert Layout.of(task, config) == Layout(1, lanes.MOST_STACKED, True)
