@@ -15,11 +15,9 @@ def dropout_runs(x: Tensor, p: Tensor, seed: Tensor) -> Tensor:
     if out.numel() == 0:
         return out
     size = out[0].numel()
-    scale = (1.0 / (1.0 - p)).to(x.dtype)
-    limit = (p * 2.0**32).clamp(max=2.0**32 - 1).long()
     with torch.cuda.device(x.get_device()):
         _drop_kernel[triton.cdiv(size, BLOCK), p.numel()](
-            x.contiguous(), out, scale, limit, seed.contiguous(), size, 0 if x.size(0) == 1 else size, BLOCK=BLOCK
+            x.contiguous(), out, p, seed.contiguous(), size, 0 if x.size(0) == 1 else size, BLOCK=BLOCK
         )
     return out
 
@@ -38,8 +36,7 @@ def _mix(word: tl.tensor) -> tl.tensor:
 def _drop_kernel(
     x: tl.tensor,
     out: tl.tensor,
-    scale: tl.tensor,
-    limit: tl.tensor,
+    p: tl.tensor,
     seed: tl.tensor,
     size: tl.tensor,
     stride: tl.tensor,
@@ -52,5 +49,7 @@ def _drop_kernel(
     low, high = drawn & 0xFFFFFFFF, drawn >> 32
     word = _mix((_mix((place & 0xFFFFFFFF) ^ low) + high + (place >> 32)) & 0xFFFFFFFF)
     held = tl.load(x + run * stride + place, mask=within, other=0.0)
-    kept = tl.where(word >= tl.load(limit + run), held * tl.load(scale + run), 0.0)
+    chance = tl.load(p + run)  # in double precision
+    limit = tl.minimum(chance * 4294967296.0, 4294967295.0).to(tl.int64)
+    kept = tl.where(word >= limit, held * (1.0 / (1.0 - chance)).to(held.dtype), 0.0)
     tl.store(out + run * size + place, kept.to(out.dtype.element_ty), mask=within)
