@@ -176,6 +176,12 @@ class Graph:
         """Both directions of every edge as PyG's [2, E]."""
         return np.stack(self.adjacency.tocoo().coords).astype(np.int64)
 
+    def edges_once(self) -> tuple[Ints, Floats]:
+        """Every edge once, the lower node first, [2, E], and the weights [E]."""
+        ends, weight = self.edge_index(), self.adjacency.tocoo().data
+        once = ends[0] <= ends[1]
+        return ends[:, once], weight[once]
+
     def __repr__(self) -> str:
         return f"Graph(num_nodes={self.num_nodes}, num_entries={self.num_entries})"
 
