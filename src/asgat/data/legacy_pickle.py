@@ -1,7 +1,8 @@
 """The Planetoid pickles, read without running any code in them.
 
 A pickle is a program. These files use 28 instructions and six names; nothing else is admitted, and the six names stand
-for inert classes of this module, so that neither numpy nor scipy sees unchecked content.
+for inert classes of this module, so that a file never makes an object of numpy's or scipy's. What the inert objects
+hold is checked when arrays are made from it.
 """
 
 from __future__ import annotations

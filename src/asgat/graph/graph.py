@@ -95,12 +95,9 @@ class Graph:
 
         Nodes are numbered in the order of ``nodes``, the ids of all nodes, or else of their first occurrence.
         """
-        columns = [source, target] if weight is None else [source, target, weight]
-        for column in columns:
-            if column not in edges.columns:
-                raise AsgatError(
-                    f"The edges have no column {column!r}; they have {', '.join(map(str, edges.columns))}."
-                )
+        absent = [name for name in (source, target, weight) if name is not None and name not in edges.columns]
+        if absent:
+            raise AsgatError(f"The edges have no column {absent[0]!r}; they have {', '.join(map(str, edges.columns))}.")
         ends = list(zip(edges[source].tolist(), edges[target].tolist(), strict=True))
         ids = [end for pair in ends for end in pair] if nodes is None else nodes
         number = {node: i for i, node in enumerate(dict.fromkeys(ids))}
