@@ -53,9 +53,10 @@ class Graph:
             raise AsgatError(
                 f"edge_weight must hold one number per edge: {ends.shape[1]} edges, but shape {list(weight.shape)}."
             )
-        check_weights(*ends, weight)
-        both, there = np.concatenate([ends, ends[::-1]], axis=1), np.tile(weight > 0, 2)
-        row, col, weight = merge_entries(*both[:, there], np.tile(weight, 2)[there], self_loops, range(num_nodes))
+        check_weights(ends[0], ends[1], weight)
+        ends, weight = ends[:, weight > 0], weight[weight > 0]
+        row, col = np.concatenate([ends, ends[::-1]], axis=1)
+        row, col, weight = merge_entries(row, col, np.tile(weight, 2), self_loops, range(num_nodes))
         matrix = sp.csr_array((weight, (row, col)), shape=(num_nodes, num_nodes))
         matrix.sort_indices()
         return cls(matrix)
