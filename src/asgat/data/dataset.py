@@ -54,12 +54,10 @@ class Dataset:
     """A node classification task, checked on construction.
 
     Args:
-        name: its name.
         graph: the undirected graph.
         x: raw features of shape [N, F], finite.
         y: labels of shape [N] in 0 to ``num_classes - 1``; -1 marks a node without a label.
         splits: the splits, commonly ten or one. Parts are disjoint and hold labelled nodes only.
-        num_classes: number of classes.
         metric: ``"micro_f1"`` or, for two classes, ``"roc_auc"``.
         protocol: where the splits come from.
         relations: reads the relations published for a latent space, if there are any.

@@ -51,8 +51,6 @@ class DatasetInfo:
     """What is known about a data set.
 
     Args:
-        description: one line for people.
-        source: where it comes from.
         protocols: ways to split it, the default (the paper's) first.
         statistics: its sizes; for generated data sets, with the default options.
         origin: a reader of files, or a function that generates the data set from a seed and options.

@@ -54,26 +54,23 @@ def read_files(names: Sequence[str], data_dir: Path | str | None = None) -> dict
     unknown = [name for name in names if name not in checksums()]
     if unknown:  # which also keeps names from leading out of the folder
         raise AsgatError(f"{unknown[0]!r} is not a file this package knows the checksum of.")
-    missing = missing_files(names, data_dir)
+    folder, missing = data_directory(data_dir), missing_files(names, data_dir)
     if missing:
-        _download(missing, data_directory(data_dir))
-    return {name: _read(data_directory(data_dir) / name, checksums()[name]) for name in names}
+        _download(missing, folder)
+    files = {name: RawFile.read(folder / name, MAX_FILE_BYTES) for name in names}
+    for name, raw in files.items():
+        expected, found = checksums()[name], hashlib.sha256(raw.content).hexdigest()
+        if found != expected:
+            raise AsgatError(
+                f"{raw.path} is corrupt: expected SHA-256 {expected}, found {found}; delete it to download it again."
+            )
+    return files
 
 
 def address_of(name: str) -> str:
     """The public address of a file."""
     source, _, rest = name.partition("/")
     return f"{BASE_ADDRESSES[source]}/{rest}"
-
-
-def _read(path: Path, expected: str) -> RawFile:
-    raw = RawFile.read(path, MAX_FILE_BYTES)
-    found = hashlib.sha256(raw.content).hexdigest()
-    if found != expected:
-        raise AsgatError(
-            f"{path} is corrupt: expected SHA-256 {expected}, found {found}; delete it to download it again."
-        )
-    return raw
 
 
 def _download(names: Sequence[str], folder: Path) -> None:

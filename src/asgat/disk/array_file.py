@@ -16,9 +16,9 @@ def read_array(path: Path, whole: bool = False) -> Any:
     """The numbers of a .npy file, memory-mapped, or of a text file separated by commas, semicolons, tabs or spaces."""
     if not path.is_file():
         raise AsgatError(f"{path} is not a file; give a .npy or .csv file.")
+    if path.suffix.lower() == ".npy":
+        return open_npy(path, "write it with numpy.save")
     try:
-        if path.suffix.lower() == ".npy":
-            return open_npy(path, "write it with numpy.save")
         with path.open(encoding="utf-8") as file:
             first = file.readline()
         separator = next((s for s in (",", ";", "\t") if s in first), None)
@@ -27,8 +27,6 @@ def read_array(path: Path, whole: bool = False) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # numpy only warns if there is no number at all
             return np.loadtxt(path, kind, delimiter=separator, skiprows=int(names), ndmin=1 if whole else 2)
-    except AsgatError:
-        raise
     except (OSError, ValueError, OverflowError, Warning) as error:
         raise AsgatError(f"{path} cannot be read as numbers: {brief(error)}.") from error
 

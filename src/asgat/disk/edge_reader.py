@@ -73,12 +73,7 @@ def _from_arrays(path: Path, chunk_bytes: int) -> Iterator[Chunk]:
 def _from_text(path: Path, chunk_bytes: int) -> Iterator[Chunk]:
     columns, line = 0, 1
     with path.open("rb") as file:
-        rest = b""
-        while True:
-            block = file.read(chunk_bytes)
-            text = rest + block
-            end = text.rfind(b"\n") + 1 if block else len(text)
-            text, rest = text[:end], text[end:]
+        while text := file.read(chunk_bytes) + file.readline():
             if b"#" in text:
                 text = re.sub(rb"(?m)^[ \t]*#.*$", b"", text)
             if not columns and text.strip():
@@ -86,8 +81,6 @@ def _from_text(path: Path, chunk_bytes: int) -> Iterator[Chunk]:
             if text.strip():
                 yield _columns(text, columns, path, line)
             line += text.count(b"\n")
-            if not block:
-                return
 
 
 def _without_names(text: bytes, path: Path) -> tuple[bytes, int]:

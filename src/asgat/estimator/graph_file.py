@@ -23,13 +23,11 @@ MAX_BYTES = 4 * 2**30
 def encode_graph(dataset: Dataset, ids: Sequence[str]) -> bytes:
     """The file's bytes: ``edges`` [2, E], each edge once, ``weight``, ``x``, ``y``, masks ``train``, ``val`` and
     ``test``, and the UTF-8 bytes of all ``ids`` one after the other, each up to its place in ``id_ends``."""
-    coo = dataset.graph.adjacency.tocoo()
-    row, col = coo.coords
-    once = row <= col
+    edges, weight = dataset.graph.edges_once()
     texts = [name.encode("utf-8", "surrogatepass") for name in ids]
     arrays: dict[str, npt.NDArray[np.generic]] = {
-        "edges": np.stack([row[once], col[once]]).astype(np.int64),
-        "weight": coo.data[once].astype(np.float64),
+        "edges": edges,
+        "weight": weight.astype(np.float64),
         "x": dataset.x,
         "y": dataset.y,
         "num_classes": np.array([dataset.num_classes]),

@@ -31,14 +31,11 @@ def locked(folder: Path | str, wait: bool = False, waiting: Callable[[], None] |
             lock.acquire(blocking=False)
         except Timeout:
             if not wait:
-                raise
+                writing = f"Another process is writing {path}; wait until it has ended, or choose another --out."
+                raise LockedError(writing) from None
             if waiting:
                 waiting()
             lock.acquire()
-    except Timeout:
-        raise LockedError(
-            f"Another process is writing {path}; wait until it has ended, or choose another --out."
-        ) from None
     except OSError as error:
         raise AsgatError(f"{path} cannot be written: {error.strerror}. Choose another place.") from error
     try:

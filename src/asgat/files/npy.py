@@ -18,13 +18,10 @@ def open_npy(path: Path, remedy: str, mode: Literal["r", "c"] = "r") -> npt.NDAr
     refused. Errors end with the remedy, such as ``"convert the graph again"``. In mode ``"c"`` the array can be
     changed; the changes stay in this process.
     """
+    if not path.is_file():  # a pipe would block
+        raise AsgatError(f"{path} cannot be read: No such file; {remedy}.")
     try:
-        if not path.is_file():  # a pipe would block
-            raise AsgatError(f"{path} cannot be read: No such file; {remedy}.")
         return np.asarray(np.lib.format.open_memmap(path, mode=mode))
-    except AsgatError:
-        raise
-    except OSError as error:
-        raise AsgatError(f"{path} cannot be read: {error.strerror or brief(error)}; {remedy}.") from error
     except Exception as error:  # the header is parsed as Python, which can fail in many ways
-        raise AsgatError(f"{path} cannot be read: {brief(error)}; {remedy}.") from error
+        reason = getattr(error, "strerror", None) or brief(error)
+        raise AsgatError(f"{path} cannot be read: {reason}; {remedy}.") from error

@@ -71,7 +71,7 @@ def latent_relations(graph: Graph, position: Floats, distance: Callable[[Floats,
     pairs = np.concatenate([[node, neighbour], near, near[::-1]], axis=1)
     kind = direction(position[pairs[0]], position[pairs[1]])
     kind[len(node) :] += DIRECTIONS
-    return Relations(graph.num_nodes, *pairs, kind)
+    return Relations(graph.num_nodes, pairs[0], pairs[1], kind)
 
 
 def direction(v: Floats, u: Floats) -> Ints:

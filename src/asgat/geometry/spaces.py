@@ -28,10 +28,7 @@ CACHED_FROM = 500  # nodes; smaller graphs are placed quickly
 
 @dataclass(frozen=True)
 class Space:
-    """A latent space: how a graph is placed in it, positions [N, 2], and how far two points are from each other.
-
-    ``distance`` takes [A, 2] and [B, 2] to [A, B].
-    """
+    """How a graph is placed in a latent space, [N, 2], and the distances [A, B] of points [A, 2] and [B, 2]."""
 
     place: Callable[[Graph], Floats]
     distance: Callable[[Floats, Floats], Floats]

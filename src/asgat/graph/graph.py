@@ -53,9 +53,10 @@ class Graph:
             raise AsgatError(
                 f"edge_weight must hold one number per edge: {ends.shape[1]} edges, but shape {list(weight.shape)}."
             )
-        check_weights(*ends, weight)
-        both, there = np.concatenate([ends, ends[::-1]], axis=1), np.tile(weight > 0, 2)
-        row, col, weight = merge_entries(*both[:, there], np.tile(weight, 2)[there], self_loops, range(num_nodes))
+        check_weights(ends[0], ends[1], weight)
+        ends, weight = ends[:, weight > 0], weight[weight > 0]
+        row, col = np.concatenate([ends, ends[::-1]], axis=1)
+        row, col, weight = merge_entries(row, col, np.tile(weight, 2), self_loops, range(num_nodes))
         matrix = sp.csr_array((weight, (row, col)), shape=(num_nodes, num_nodes))
         matrix.sort_indices()
         return cls(matrix)
@@ -95,12 +96,9 @@ class Graph:
 
         Nodes are numbered in the order of ``nodes``, the ids of all nodes, or else of their first occurrence.
         """
-        columns = [source, target] if weight is None else [source, target, weight]
-        for column in columns:
-            if column not in edges.columns:
-                raise AsgatError(
-                    f"The edges have no column {column!r}; they have {', '.join(map(str, edges.columns))}."
-                )
+        absent = [name for name in (source, target, weight) if name is not None and name not in edges.columns]
+        if absent:
+            raise AsgatError(f"The edges have no column {absent[0]!r}; they have {', '.join(map(str, edges.columns))}.")
         ends = list(zip(edges[source].tolist(), edges[target].tolist(), strict=True))
         ids = [end for pair in ends for end in pair] if nodes is None else nodes
         number = {node: i for i, node in enumerate(dict.fromkeys(ids))}
@@ -175,6 +173,12 @@ class Graph:
     def edge_index(self) -> npt.NDArray[np.int64]:
         """Both directions of every edge as PyG's [2, E]."""
         return np.stack(self.adjacency.tocoo().coords).astype(np.int64)
+
+    def edges_once(self) -> tuple[Ints, Floats]:
+        """Every edge once, the lower node first, [2, E], and the weights [E]."""
+        ends, weight = self.edge_index(), self.adjacency.tocoo().data
+        once = ends[0] <= ends[1]
+        return ends[:, once], weight[once]
 
     def __repr__(self) -> str:
         return f"Graph(num_nodes={self.num_nodes}, num_entries={self.num_entries})"

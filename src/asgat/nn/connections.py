@@ -29,10 +29,8 @@ def gcn_layer(graph: Graph, x: Tensor, weight: Tensor, operator: OperatorFactory
         \tilde D^{-1/2} \tilde A \tilde D^{-1/2} \, x W = \tilde U (I - \tilde\Lambda) \tilde U^\top x W
 
     :math:`\tilde A` is A with a self-loop of weight 1 wherever a node has none. An existing self-loop keeps its weight,
-    as in PyG's ``GCNConv``; for graphs without self-loops this is the paper's :math:`A + I`.
-
-    Returns:
-        [N, out] for ``x`` [N, in] and ``weight`` [in, out]; differentiable in both.
+    as in PyG's ``GCNConv``; for graphs without self-loops this is the paper's :math:`A + I`. The output is [N, out] for
+    ``x`` [N, in] and ``weight`` [in, out], and differentiable in both.
 
     Example:
         >>> gcn_layer(Graph.from_edges([[0], [1]], 3), torch.eye(3), torch.eye(3)).round(decimals=6).tolist()
@@ -50,8 +48,7 @@ def polynomial_layer(
     .. math::
         y = U g_\theta(\Lambda) U^\top x W = \sum_{j} \theta_j L^j x W
 
-    Returns:
-        [heads, N, out] for ``x`` [N, in] and ``weight`` [in, out]; differentiable in these and the filter's θ.
+    The output is [heads, N, out] for ``x`` [N, in] and ``weight`` [in, out], and differentiable in these and in θ.
 
     Example:
         >>> theta = PolynomialFilter(heads=2, degree=3)
@@ -62,13 +59,10 @@ def polynomial_layer(
 
 
 def adjacency(graph: Graph, operator: OperatorFactory | None = None) -> Tensor:
-    r"""The adjacency matrix, recovered from the spectrum.
+    r"""The adjacency matrix [N, N] in double precision, recovered from the spectrum. Costly: meant for small graphs.
 
     .. math::
         A = D^{1/2} U (I - \Lambda) U^\top D^{1/2}
-
-    Returns:
-        [N, N] in double precision. Costly: meant for small graphs.
 
     Example:
         >>> adjacency(Graph.from_edges([[0], [1]], 3, [2.0])).round(decimals=9).abs().tolist()
@@ -88,15 +82,9 @@ def gat_attention(graph: Graph, score: Tensor, operator: OperatorFactory | None 
 
     with the self-loops GAT adds. The paper masks by a product with A; that leaves a score of 0, which a softmax gives
     weight :math:`e^0`, so GAT's mask is :math:`-\infty` here. An edge whose normalised weight
-    :math:`A_{vu} / \sqrt{d_v d_u}` is below 1e-9 is ignored.
-
-    Args:
-        graph: the graph.
-        score: :math:`e_{vu}` after the LeakyReLU, [..., N, N], a row for every attending node v.
-        operator: see above.
-
-    Returns:
-        Weights of the same shape; each row sums to 1. Costly: meant for small graphs.
+    :math:`A_{vu} / \sqrt{d_v d_u}` is below 1e-9 is ignored. ``score`` is :math:`e_{vu}` after the LeakyReLU,
+    [..., N, N], a row for every attending node v; so are the weights, whose rows sum to 1. Costly: meant for small
+    graphs.
 
     Example:
         >>> gat_attention(Graph.from_edges([[0], [1]], 3), torch.zeros(3, 3)).tolist()
@@ -116,16 +104,13 @@ def deepwalk_matrix(
         g(\lambda) = \sum_{r=1}^{K} (1 - \lambda)^r
 
     which is :math:`\log \max(\frac{\mathrm{vol}(G)}{bK} (\sum_{r=1}^{K} P^r) D^{-1}, 1)` of the random walk
-    :math:`P = D^{-1} A`. No walk leaves an isolated node: its row and column are zero.
+    :math:`P = D^{-1} A`; vol(G) is the sum of the degrees, a self-loop counted once. No walk leaves an isolated node:
+    its row and column are zero. The matrix is [N, N], symmetric and non-negative, in double precision; it is refused
+    where memory does not suffice.
 
     Args:
-        graph: the graph; vol(G) is the sum of its degrees, a self-loop counted once.
         window: K, the longest walk.
         negative: b, the number of negative samples.
-        operator: see above.
-
-    Returns:
-        [N, N], symmetric and non-negative, in double precision; refused where memory does not suffice.
 
     Example:
         >>> deepwalk_matrix(Graph.from_edges([[0, 1], [1, 2]]), window=1).exp().round(decimals=6).tolist()

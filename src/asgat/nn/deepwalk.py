@@ -24,13 +24,7 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Embedding:
-    """Vectors of nodes and the matrix they factorise.
-
-    Attributes:
-        vectors: a row for every node, [N, d].
-        singular_values: the d largest of the matrix, largest first.
-        matrix: the factorised matrix [N, N].
-    """
+    """A vector for every node, [N, d], the matrix [N, N] they factorise, and its d largest singular values."""
 
     vectors: Array
     singular_values: Array
@@ -47,14 +41,12 @@ def deepwalk(graph: Graph, dimensions: int = 16, window: int = 10, negative: flo
     r"""DeepWalk's embedding as NetMF computes it: :math:`U_d \Sigma_d^{1/2}` of :func:`deepwalk_matrix`.
 
     The matrix is symmetric, so its singular vectors are eigenvectors, those of the largest absolute eigenvalues. Each
-    column's entry of largest magnitude is positive, the first one where several are. Nodes whose
-    row of the matrix is zero, as those without edges, get zeros; so do dimensions beyond the rank of the matrix.
+    column's entry of largest magnitude is positive, the first one where several are. Nodes whose row of the matrix is
+    zero, as those without edges, get zeros; so do dimensions beyond the rank of the matrix.
 
     Args:
-        graph: the graph.
         dimensions: d, at most the number of nodes.
-        window: the longest walk.
-        negative: number of negative samples.
+        window, negative: the longest walk and the number of negative samples.
         seed: of the start of the Lanczos iterations that factorise large matrices.
 
     Cost: O(N²) memory, refused where it does not suffice; O(window · E · N) time for the matrix, and O(N³) to factorise

@@ -86,26 +86,17 @@ class Column:
     @cached_property
     def _parsed(self) -> npt.NDArray[np.float64] | None:
         texts = set(self.values)
+        known = {text: _number(text) for text in texts}
         words = {text.strip().lower() for text in texts if text.strip() not in MISSING}
-        boolean = bool(words) and words <= set(BOOLEANS)
-        known: dict[str, float] = {}
-        try:
-            for text in texts:
-                bare = text.strip()
-                known[text] = math.nan if bare in MISSING else BOOLEANS[bare.lower()] if boolean else _number(bare)
-        except ValueError:
+        if words and words <= set(BOOLEANS):
+            known = {text: BOOLEANS.get(text.strip().lower(), math.nan) for text in texts}
+        if None in known.values():
             return None
         return np.fromiter((known[text] for text in self.values), np.float64, len(self.values))
 
     def first_text(self) -> str | None:
         """The first value that is not a number, for error messages."""
-        for text in self.values if self.is_text else ():
-            if text.strip() not in MISSING:
-                try:
-                    _number(text.strip())
-                except ValueError:
-                    return str(text)
-        return None
+        return next((str(text) for text in self.values if self.is_text and _number(text) is None), None)
 
     def texts(self) -> list[str]:
         """The values as stripped texts; whole numbers without a point, "" where they are missing."""
@@ -114,10 +105,17 @@ class Column:
         return ["" if absent else plain(v) for v, absent in zip(values, self.missing.tolist(), strict=True)]
 
 
-def _number(text: str) -> float:
-    if "_" in text or not text.isascii():  # Python accepts 1_000 and digits of all scripts
-        raise ValueError(text)
-    return float(text)
+def _number(text: str) -> float | None:
+    """A text as a number, NaN where it is missing; None for any other text."""
+    bare = text.strip()
+    if bare in MISSING:
+        return math.nan
+    try:
+        return (
+            float(bare) if "_" not in bare and bare.isascii() else None
+        )  # Python reads 1_000 and digits of all scripts
+    except ValueError:
+        return None
 
 
 def _plain(value: Any) -> str:

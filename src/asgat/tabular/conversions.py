@@ -82,12 +82,9 @@ def from_pyg(data: Any, x: Any = None) -> UserGraph:
 
 
 def _from_graph(graph: Graph, x: Any) -> UserGraph:
-    coo = graph.adjacency.tocoo()
-    row, col = coo.coords
-    once = row <= col
-    edges = np.stack([row[once], col[once]]).astype(np.int64)
+    edges, weight = graph.edges_once()
     features = _columns_of(x, graph.num_nodes) if x is not None else []
-    user_graph = UserGraph([str(i) for i in range(graph.num_nodes)], edges, features, coo.data[once])
+    user_graph = UserGraph([str(i) for i in range(graph.num_nodes)], edges, features, weight)
     user_graph.__dict__["graph"] = graph  # need not be built again
     return user_graph
 

@@ -135,8 +135,11 @@ def _read_feature(held: Mapping[str, Any]) -> Feature:
 def _fit(column: Column, found: dict[str, list[str]]) -> Feature:
     """Decides what a column is, and adds it to what there is to report."""
 
+    def report(what: str, count: str = "") -> None:
+        found.setdefault(what, []).append(f"{column.name}{count}")
+
     def unused(reason: str) -> Feature:
-        found.setdefault(f"left out, as {reason}", []).append(column.name)
+        report(f"left out, as {reason}")
         return Feature(column.name, "unused")
 
     numbers = column.numbers
@@ -145,9 +148,7 @@ def _fit(column: Column, found: dict[str, list[str]]) -> Feature:
     if absent == len(column):
         return unused("there is no value")
     if absent:
-        found.setdefault("values are missing; one more column each marks where", []).append(
-            f"{column.name} ({absent:,})"
-        )
+        report("values are missing; one more column each marks where", f" ({absent:,})")
     if numbers is not None:
         present = numbers[~missing]
         if (present == present[0]).all() and not absent:
@@ -162,9 +163,7 @@ def _fit(column: Column, found: dict[str, list[str]]) -> Feature:
         return unused("most texts occur once and so say nothing about other nodes")
     kept = sorted(sorted(counts), key=lambda value: -counts[value])[:MAX_CATEGORIES]
     if len(counts) > MAX_CATEGORIES:
-        found.setdefault(f"many values; the {MAX_CATEGORIES} most frequent have a column each", []).append(
-            f"{column.name} ({len(counts):,})"
-        )
+        report(f"many values; the {MAX_CATEGORIES} most frequent have a column each", f" ({len(counts):,})")
     return Feature(column.name, "category", 0.0, 1.0, tuple(sorted(kept)), len(counts) > len(kept), absent > 0)
 
 

@@ -102,7 +102,6 @@ def read_text(raw: UserFile, delimiter: str) -> Table:
         if delimiter not in heading and other in heading:
             delimiter = other
             notes.append(f"{raw.path.name} is separated by {name}.")
-            break
     if heading.count(delimiter) >= MAX_COLUMNS:
         raise raw.failure(f"it has more than {MAX_COLUMNS:,} columns, the most that are read")
     rows = _rows(raw, text, delimiter)

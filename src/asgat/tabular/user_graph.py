@@ -22,15 +22,12 @@ class UserGraph:
     is what scikit-learn's cross-validation passes to an estimator.
 
     Args:
-        ids: the id of each node.
         edges: rows of ``ids`` that are connected, [2, E]; directions, repetitions and self-loops as they were given.
-        features: one column per feature.
         weight: of every edge; None is 1.
         label: the class of every node, where it is known.
         split: the part every node is in.
         columns: the user's column for each role: id, source, target, weight, label, split.
         notes: what was noticed or changed while reading, in sentences.
-        name: a name for reports.
         chosen: rows of the selected nodes; None is all.
     """
 

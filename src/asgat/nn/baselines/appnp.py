@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import Tensor, nn
 
 from asgat.kernels.sparse_features import SparseFeatures
@@ -29,19 +31,10 @@ class APPNP(nn.Module):
 
     matrix = staticmethod(renormalised)
 
-    def __init__(
-        self,
-        in_channels: int,
-        hidden_channels: int,
-        out_channels: int,
-        num_layers: int = 2,
-        dropout: float = 0.5,
-        steps: int = 10,
-        alpha: float = 0.1,
-    ) -> None:
+    def __init__(self, *sizes: Any, steps: int = 10, alpha: float = 0.1, **shared: Any) -> None:
         super().__init__()
-        self.mlp = MLP(in_channels, hidden_channels, out_channels, num_layers, dropout)
-        self.dropout, self.steps, self.alpha = dropout, steps, alpha
+        self.mlp = MLP(*sizes, **shared)
+        self.dropout, self.steps, self.alpha = self.mlp.dropout, steps, alpha
 
     def reset_parameters(self) -> None:
         self.mlp.reset_parameters()

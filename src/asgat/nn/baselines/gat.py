@@ -43,7 +43,7 @@ class GAT(LayerStack):
     ) -> None:
         super().__init__(in_channels, hidden_channels, out_channels, num_layers, dropout, **settings)
 
-    def make_layers(
+    def make_layers(  # type: ignore[override]
         self, sizes: list[int], heads: int = 8, out_heads: int = 1, attention_dropout: float = 0.6
     ) -> Iterator[GATConv]:
         shared: dict[str, Any] = {"dropout": attention_dropout, "add_self_loops": False}

@@ -48,7 +48,7 @@ class GeomGCN(LayerStack):
         super().__init__(*sizes, **settings)
         self.reset_parameters()
 
-    def make_layers(self, sizes: list[int]) -> Iterator[nn.Module]:
+    def make_layers(self, sizes: list[int]) -> Iterator[nn.Module]:  # type: ignore[override]
         in_channels, *others = sizes
         widths = [in_channels, *(VIRTUAL_NODES * channels for channels in others)]
         return (nn.Linear(a, b, bias=False) for a, b in pairwise(widths))

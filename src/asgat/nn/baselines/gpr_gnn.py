@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -32,18 +34,10 @@ class GPRGNN(nn.Module):
     matrix = staticmethod(renormalised)
 
     def __init__(
-        self,
-        in_channels: int,
-        hidden_channels: int,
-        out_channels: int,
-        num_layers: int = 2,
-        dropout: float = 0.5,
-        steps: int = 10,
-        alpha: float = 0.1,
-        propagation_dropout: float = 0.5,
+        self, *sizes: Any, steps: int = 10, alpha: float = 0.1, propagation_dropout: float = 0.5, **shared: Any
     ) -> None:
         super().__init__()
-        self.mlp = MLP(in_channels, hidden_channels, out_channels, num_layers, dropout)
+        self.mlp = MLP(*sizes, **shared)
         self.gamma = nn.Parameter(torch.empty(steps + 1))
         self.steps, self.alpha, self.propagation_dropout = steps, alpha, propagation_dropout
         self.reset_parameters()

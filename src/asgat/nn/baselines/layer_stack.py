@@ -24,7 +24,6 @@ class LayerStack(nn.Module):
         in_channels: number of input features.
         hidden_channels: size of each hidden layer.
         out_channels: number of classes.
-        num_layers: number of layers.
         dropout: on the input of every layer.
         settings: the model's own arguments, those of its ``make_layer``.
     """
