@@ -18,19 +18,19 @@ CONVERT = ["convert", "edges.csv", "graph", "--features", "x.npy", "--labels", "
 
 
 def test_files_become_a_graph_that_trains(asgat, place):
-    code, _, errors = asgat(*CONVERT, "--splits", "parts.npy", "--json", "j", "--order", "rcm", "--name", "[/ring]")
+    code, _, errors = asgat(*CONVERT, "--splits", "parts.npy", "--json", "j", "--order", "rcm", "--name", "[bold]ring")
     assert code == 0, errors
     graph = OnDiskGraph(place / "graph")
-    assert (graph.name, graph.num_nodes, graph.num_entries, graph.num_classes) == ("[/ring]", 40, 80, 2)
+    assert (graph.name, graph.num_nodes, graph.num_entries, graph.num_classes) == ("[bold]ring", 40, 80, 2)
     assert np.array_equal(graph.features(0, 40), np.load("x.npy")[graph.original_nodes()])
     written = json.loads((place / "j").read_text())
     assert (written["nodes"], written["entries"], written["splits"], written["order"]) == (40, 80, 1, "rcm")
     command = ["train", "graph", "--model", "asgat-cheb", "--splits", "0", "--set", "epochs=2", "--set", "form=table"]
     code, output, errors = asgat(*command, "--out", "run")
     assert code == 0, errors
-    assert json.loads((place / "run" / "result.json").read_text())["dataset"] == "[/ring]"
-    assert "asgat-cheb on [/ring] (own splits)" in output
-    assert "Test scores on [/ring]" in output
+    assert json.loads((place / "run" / "result.json").read_text())["dataset"] == "[bold]ring"
+    assert "asgat-cheb on [bold]ring (own splits)" in output
+    assert "Test scores on [bold]ring" in output
 
 
 @pytest.mark.parametrize(

@@ -13,14 +13,15 @@ import torch
 
 from asgat.data import DATASETS
 from asgat.errors import AsgatError
-from asgat.training import load_model, loop, runner
+from asgat.training import load_model, runner
+from asgat.training.loop import train_jobs
 
 QUICK = ["--set", "epochs=3", "--set", "hidden=4", "--set", "max_restarts=0"]
 
 
 def timeless(result):
     return {
-        **{k: v for k, v in result.items() if k not in ("ms_per_epoch", "peak_memory_mb")},
+        **{k: v for k, v in result.items() if k not in ("ms_per_epoch", "peak_memory_mb", "model_sha256")},
         "rows": [{k: v for k, v in row.items() if k not in ("seconds", "peak_memory_mb")} for row in result["rows"]],
     }
 
@@ -153,7 +154,9 @@ def test_train_prints_a_table_writes_its_files_and_resumes(asgat, place):
         "result.json",
     ]
     first = json.loads((place / "first.json").read_text())
-    assert first == json.loads((place / "[a] run/result.json").read_text())
+    written = json.loads((place / "[a] run/result.json").read_text())
+    assert len(written.pop("model_sha256")) == 64
+    assert written == first
     assert (first["dataset"], first["model"], first["runs"], first["seed"]) == (
         "karate",
         "asgat-cheb",
@@ -234,7 +237,8 @@ def test_compare_prints_one_row_per_model(asgat, cells, place):
     assert [row["parameters"] for row in rows[1:]] == [4 * 35 + 2 * 5, 4 * 35 + 2 * 5]
     for row in rows:
         folder = place / "all" / f"karate-{row['model']}-seed0-runs0,2"
-        assert {**json.loads((folder / "result.json").read_text()), "parameters": row["parameters"]} == row
+        written = json.loads((folder / "result.json").read_text())
+        assert {**written, "parameters": row["parameters"]} == {**row, "model_sha256": written["model_sha256"]}
         assert (folder / "filters.png").exists() == (row["model"] == "asgat-cheb")
         assert row["runs"] == [0, 2]
         shown = next(line for line in cells(output) if line[0] == row["model"])
@@ -265,10 +269,10 @@ def test_train_and_compare_give_the_same_numbers(asgat, place):
 
 def test_an_interrupted_command_says_how_to_resume(asgat, place, monkeypatch):
     train = ["train", "karate", "--model", "mlp", "--splits", "0-2", *QUICK, "--out", "run"]
-    original, trained = loop.train_jobs, []
+    trained = []
 
     def interrupted(task, jobs, *others):
-        for position, outcome in original(task, jobs, *others):
+        for position, outcome in train_jobs(task, jobs, *others):
             yield position, outcome
             trained.append(jobs[position].run)
             if len(trained) == 1:

@@ -53,7 +53,7 @@ def test_a_search_writes_a_log_a_recipe_and_a_figure(model, done, place):
     assert more[:3] == log
     assert len(more) == 5
 
-    allowed = ["val_micro_f1", '"metric": "micro_f1"', '\\"metric\\": \\"micro_f1\\"', "test nodes had no part"]
+    allowed = ["val_micro_f1", '"metric": "micro_f1"', '\\"metric\\": \\"micro_f1\\"', "test nodes were not used"]
     for name in ("out/trials.jsonl", "out/journal.log", "j.json", "out/recipe.toml"):
         text = (place / name).read_text()
         for words in allowed:
@@ -102,7 +102,7 @@ def test_a_search_by_held_out_and_validation_nodes_says_so(done, place):
         (["karate", "--set", "root=true"], "asgat-cheb fixes root"),
         (["karate", "--set", "nosuch=1"], "Unknown setting 'nosuch'"),
         (["karate", "--splits", "0-99"], "karate has splits 0 to 9"),
-        (["karate", "--storage", "nosuch://there"], "no database known here"),
+        (["karate", "--storage", "nosuch://there"], "not a supported database"),
     ],
 )
 def test_bad_input_is_a_sentence(arguments, words, refused):
@@ -119,7 +119,7 @@ def test_a_search_has_at_least_one_trial(asgat):
     ("content", "words"),
     [
         (None, "r.toml cannot be read: No such file"),
-        ("[gcn\n", "r.toml cannot be read as a recipe"),
+        ("[gcn\n", "r.toml cannot be read as TOML"),
         ("[gcn]\nheads = 3\n", "r.toml, gcn: gcn has no setting 'heads'"),
     ],
 )

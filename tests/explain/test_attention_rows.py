@@ -26,7 +26,7 @@ def test_rows_are_the_models_attention(name, k):
     model = model_on(graph, k=k)
     operator = ChebyshevOperator(graph, order=6)
     with torch.no_grad():
-        _, attentions = model(torch.randn(graph.num_nodes, 5), operator, return_attention_weights=False)
+        _, attentions = model(torch.randn(graph.num_nodes, 5), operator, return_attention_weights=True)
     nodes = np.arange(graph.num_nodes)[::-1].copy()
     layers = attention_rows(model, operator, graph, nodes)
     assert len(layers) == len(attentions)

@@ -194,7 +194,8 @@ def test_released_trials_are_asked_for_in_their_order(tmp_path):
 
 
 def test_a_trial_that_another_worker_finished_is_left_alone(tmp_path):
-    worker, reported = tuner(tmp_path / "j", batch=1), []
+    worker = tuner(tmp_path / "j", batch=1)
+    reported: list[Any] = []
 
     def overtaken(configs):
         tuner(tmp_path / "j").study.tell(0, 0.25)
@@ -228,7 +229,7 @@ def study(*trials):
 
 
 def test_a_retry_of_an_earlier_version_has_the_position_of_the_trial_it_repeats():
-    done = "COMPLETE", {}
+    done: tuple[str, Any] = "COMPLETE", {}
     trials = study(done, ("FAIL", {}), done, ("FAIL", {"retry_of": 1}), ("COMPLETE", {"retry_of": 3}))
     assert [position(trial, trials) for trial in trials] == [0, 1, 2, 1, 1]
     assert next_position(trials) == 3

@@ -11,7 +11,7 @@ from asgat.experiments.experiment import Experiment, Result, Row, datasets_of, m
 from asgat.experiments.plotting import COLOURS, MARKERS, dataset_title, panels
 from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.trained_model import train_all_seeds
-from asgat.explain.bands import Floats, Ints
+from asgat.explain.responses import Floats, Ints
 from asgat.graph import Graph
 from asgat.graph.homophily import node_homophily
 

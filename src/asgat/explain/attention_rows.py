@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from asgat.explain.bands import Bands, Ints, row_blocks
-from asgat.explain.responses import Floats
+from asgat.explain.bands import Bands, row_blocks
+from asgat.explain.responses import Floats, Ints
 from asgat.graph import Graph
 from asgat.graph.hops import hop_distances
 from asgat.kernels import row_softmax

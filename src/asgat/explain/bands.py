@@ -4,17 +4,14 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from numpy.polynomial import chebyshev as cheb
 
-from asgat.explain.responses import Floats, applied_response
+from asgat.explain.responses import Floats, Ints, applied_response
 from asgat.filters import SpectralFilter
 from asgat.graph import Graph
 from asgat.spectral import ExactOperator, SpectralOperator
 from asgat.spectral.chebyshev_interpolation import jackson
-
-Ints = npt.NDArray[np.int64]
 
 BANDS = ((0.0, 0.5), (0.5, 1.0), (1.0, 1.5), (1.5, 2.0))
 BAND_NAMES = ("low", "low middle", "high middle", "high")

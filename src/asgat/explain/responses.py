@@ -11,6 +11,7 @@ from asgat.filters import SpectralFilter
 from asgat.spectral import ChebyshevOperator, SpectralOperator
 from asgat.tables import TableOperator
 
+Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 

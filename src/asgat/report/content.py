@@ -13,8 +13,7 @@ from asgat.errors import AsgatError, brief
 from asgat.estimator.trained_run import TrainedRun
 from asgat.explain import BAND_NAMES, BANDS
 from asgat.explain.attention_rows import pair_hops, select_nodes
-from asgat.explain.bands import Floats, Ints
-from asgat.explain.responses import filter_response, response_shape
+from asgat.explain.responses import Floats, Ints, filter_response, response_shape
 from asgat.graph import Graph
 from asgat.graph.homophily import beta, node_homophily
 from asgat.kernels import row_softmax

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from asgat.estimator.trained_run import TrainedRun
 from asgat.explain import AttentionRows, attention_rows
-from asgat.explain.bands import Ints
+from asgat.explain.responses import Ints
 from asgat.graph import Graph
 from asgat.graph.homophily import node_homophily
 from asgat.nn.attention_model import AttentionModel

@@ -7,8 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from asgat.estimator.trained_run import HEALTH_FILE, TrainedRun
-from asgat.explain.bands import Floats, Ints
-from asgat.explain.responses import response_shape
+from asgat.explain.responses import Floats, Ints, response_shape
 from asgat.files.user_file import read_user_file
 from asgat.graph.homophily import beta
 from asgat.training.metrics import majority_share
