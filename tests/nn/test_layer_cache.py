@@ -37,5 +37,5 @@ def test_the_filter_of_a_stack_of_one_is_that_of_its_run():
     cache = LayerCache()
     one = cast(Any, cache.filter_of(layer.filter, 1))
     assert cache.filter_of(layer.filter, 1) is one
-    assert one.layers[0].weight.shape == layer.filter.layers[0].weight.shape[1:]
+    assert dict(one.named_parameters())["layers.0.weight"].shape == layer.filter.layers[0].weight.shape[1:]
     assert one.__class__ is layer.filter.__class__
