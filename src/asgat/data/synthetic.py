@@ -40,7 +40,6 @@ def contextual_sbm(
         num_classes: number of classes, at least 2.
         mean_degree: mean degree d.
         homophily: share of edges inside a class, from 0 to 1.
-        num_features: number of features.
         signal: the strength s of the features.
         structured: link class c to c ± 1 only instead of to all other classes.
         seed: seed of graph, features and splits.

@@ -48,7 +48,7 @@ def write_graph(
 ) -> OnDiskGraph:
     """Writes a graph on disk, whole or not at all.
 
-    Memory: ``memory`` and about 100 bytes per node; orders other than ``"none"`` need more, see
+    Memory: ``memory`` bytes for sorting and about 100 bytes per node; orders other than ``"none"`` need more, see
     :func:`~asgat.disk.ordering.locality_order`. Disk: about three times the result while it is written.
 
     Args:
@@ -62,7 +62,6 @@ def write_graph(
         self_loops: keep, add or remove.
         metric: ``"micro_f1"`` or ``"roc_auc"``.
         num_splits, seed: of the splits drawn.
-        memory: bytes a sort may take.
         say: called with a description of the next step.
     """
     out, say = Path(out), say or (lambda text: None)
