@@ -37,16 +37,16 @@ def test_small_files_are_put_together(texas, write_files):
         (b"", "line 1 must be node_id <tab> feature <tab> label"),
         (b"node_id\tfeature\n", "line 1 must be"),
         (HEADER, "its 0 nodes"),
-        (HEADER + b"0\t1,0\n", "line 2 has 2 fields, but 3 are expected"),
+        (HEADER + b"0\t1,0\n", r"line 2 is '0\\t1,0', which is not a node with features and a label"),
         (HEADER + b"0\t1,0\t0\n0\t1,0\t0\n", "line 3 gives node 0 a second time"),
         (HEADER + b"0\t1,0\t0\n1\t1\t0\n", "line 3 has 1 features, but the lines before it have 2"),
         (HEADER + b"0\t1,0\t0\n2\t1,0\t0\n", "2 nodes must be numbered from 0 without a gap"),
         (HEADER + b"0\t1,x\t0\n", "line 2 has a feature that is not a number"),
         (HEADER + b"0\t\t0\n", "line 2 has a feature that is not a number"),
-        (HEADER + b"0\t1\t-1\n", "line 2 has '-1' where a node number or a label"),
-        (HEADER + b"0\t1\t1_0\n", "line 2 has '1_0'"),
-        (HEADER + b"0\t1\t" + b"1" * 5000 + b"\n", "line 2 has '1{40}'"),
-        (HEADER + b"0\t1\t0\n\n", "line 3 has 1 fields"),
+        (HEADER + b"0\t1\t-1\n", r"line 2 is '0\\t1\\t-1'"),
+        (HEADER + b"0\t1\t1_0\n", r"line 2 is '0\\t1\\t1_0'"),
+        (HEADER + b"0\t1\t" + b"1" * 5000 + b"\n", r"line 2 is '0\\t1\\t1{36}'"),
+        (HEADER + b"0\t1\t0\n\n", "line 3 is ''"),
         (HEADER + "0\t1\t²\n".encode(), "is not ASCII"),
         (b"x" * (8 * 2**20 + 1), "at most 8388608 are allowed"),
     ],
@@ -58,7 +58,10 @@ def test_bad_node_files(raw, content, sentence):
 
 @pytest.mark.parametrize(
     ("content", "sentence"),
-    [(b"node_id\tnode_id\n0\n", "line 2 has 1 fields"), (b"node_id\tnode_id\n0\tx\n", "line 2 has 'x'")],
+    [
+        (b"node_id\tnode_id\n0\n", "line 2 is '0', which is not an edge of two nodes"),
+        (b"node_id\tnode_id\n0\tx\n", r"line 2 is '0\\tx'"),
+    ],
 )
 def test_bad_edge_files(raw, content, sentence):
     with pytest.raises(AsgatError, match=sentence):

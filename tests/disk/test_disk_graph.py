@@ -73,7 +73,7 @@ def test_a_header_that_does_not_fit_is_refused(folder, change, words):
 
 def test_a_broken_header_is_refused(folder):
     (folder / "header.json").write_text("{")
-    with pytest.raises(AsgatError, match="as JSON"):
+    with pytest.raises(AsgatError, match="it is not JSON"):
         OnDiskGraph(folder)
 
 

@@ -78,5 +78,5 @@ def test_a_folder_without_a_model_is_refused(tmp_path):
     with pytest.raises(AsgatError, match="not a run directory with a model"):
         load_run(tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"nonsense")
-    with pytest.raises(AsgatError, match="holds no model of this package"):
+    with pytest.raises(AsgatError, match="is not a model of this package"):
         load_run(tmp_path)

@@ -57,3 +57,10 @@ def test_what_a_file_expands_to_is_bounded(tmp_path):
     large.check_expansion(2**31)
     with pytest.raises(AsgatError, match="expands to 2,049 MiB"):
         large.check_expansion(2049 * 2**20)
+
+
+@pytest.mark.parametrize(("text", "words"), [("{", "it is not JSON"), ("[" * 100_000, "JSON"), ("[1]", "an object")])
+def test_json(tmp_path, text, words):
+    assert UserFile(tmp_path, b'{"a": [1]}').json_object() == {"a": [1]}
+    with pytest.raises(AsgatError, match=words):
+        UserFile(tmp_path, text.encode()).json_object()

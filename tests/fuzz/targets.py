@@ -117,7 +117,7 @@ def read_relations(folder: Path) -> object:
 
 
 def read_positions(folder: Path) -> object:
-    from asgat.geometry.positions import read_positions
+    from asgat.geometry.spaces import read_positions
 
     return read_positions(folder / "p.npz", 5)
 

@@ -221,7 +221,7 @@ def test_nothing_passes_between_runs():
     x, operator = torch.randn(20, FEATURES), TableOperator(ZOO["generic too"], order=4, candidates=4)
     before = stacked(x, operator)
     with torch.no_grad():
-        stacked.layers[0].weight[1] = float("nan")
+        stacked.convs[0].weight[1] = float("nan")
     logits = stacked(x, operator)
     assert logits[1].isnan().all()
     assert torch.equal(logits[[0, 2]], before[[0, 2]])
@@ -240,10 +240,10 @@ def test_weights_of_a_run_are_those_of_its_model():
         assert all(torch.equal(state[name], value) for name, value in model.state_dict().items())
         model.load_state_dict(state)
     load_run_state(stacked, 0, run_state(stacked, 2))
-    assert torch.equal(stacked.layers[0].weight[0], models[2].layers[0].weight)
-    assert torch.equal(stacked.layers[0].weight[1], models[1].layers[0].weight)
+    assert torch.equal(stacked.convs[0].weight[0], models[2].convs[0].weight)
+    assert torch.equal(stacked.convs[0].weight[1], models[1].convs[0].weight)
     run_state(stacked, 1)["layers.0.weight"].zero_()
-    assert torch.equal(stacked.layers[0].weight[1], models[1].layers[0].weight)
+    assert torch.equal(stacked.convs[0].weight[1], models[1].convs[0].weight)
 
 
 def test_states_that_do_not_fit_are_refused():

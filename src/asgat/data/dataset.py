@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -29,11 +29,21 @@ class Split:
 
     def __post_init__(self) -> None:
         for part, nodes in self.parts().items():
-            object.__setattr__(self, part, _indices(part, nodes))
+            array = np.asarray(nodes)
+            if array.dtype == bool:
+                raise AsgatError(f"The {part} part of a split is a mask; give node indices, as np.flatnonzero(mask).")
+            if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+                held = f"{array.dtype} of shape {list(array.shape)}"
+                raise AsgatError(f"The {part} part of a split must be a list of node indices, not {held}.")
+            object.__setattr__(self, part, np.ascontiguousarray(array, dtype=np.int64))
 
     def parts(self) -> dict[str, npt.NDArray[np.int64]]:
         """The three parts by name."""
         return {"train": self.train, "val": self.val, "test": self.test}
+
+    def masks(self, num_nodes: int) -> dict[str, npt.NDArray[np.bool_]]:
+        """The three parts by name, each as a mask [num_nodes]."""
+        return {part: np.isin(np.arange(num_nodes), nodes) for part, nodes in self.parts().items()}
 
     def __repr__(self) -> str:
         return f"Split(train={len(self.train)}, val={len(self.val)}, test={len(self.test)})"
@@ -102,11 +112,10 @@ class Dataset:
         weight = self.graph.adjacency.tocoo().data
         if np.any(weight != 1):
             data.edge_weight = torch.from_numpy(weight.astype(np.float32))
+        masks = [split.masks(self.num_nodes) for split in self.splits]
         for part in ("train", "val", "test"):
-            mask = np.zeros((self.num_nodes, len(self.splits)), dtype=bool)
-            for number, split in enumerate(self.splits):
-                mask[split.parts()[part], number] = True
-            data[f"{part}_mask"] = torch.from_numpy(mask[:, 0] if len(self.splits) == 1 else mask)
+            mask = np.stack([held[part] for held in masks], axis=1)
+            data[f"{part}_mask"] = torch.from_numpy(mask[:, 0] if len(masks) == 1 else mask)
         return data
 
     def __repr__(self) -> str:
@@ -170,15 +179,3 @@ class Dataset:
                 other = seen[shared[0]]
                 raise AsgatError(f"{where} node {shared[0]} is in both {other} and {part}; parts must be disjoint.")
             seen[nodes] = part
-
-
-def _indices(part: str, nodes: Any) -> npt.NDArray[np.int64]:
-    array = np.asarray(nodes)
-    if array.dtype == bool:
-        raise AsgatError(f"The {part} part of a split is a mask; give node indices, as np.flatnonzero(mask).")
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise AsgatError(
-            f"The {part} part of a split must be a list of node indices, "
-            f"not {array.dtype} of shape {list(array.shape)}."
-        )
-    return np.ascontiguousarray(array, dtype=np.int64)

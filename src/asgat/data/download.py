@@ -14,7 +14,7 @@ from importlib.resources import files as package_files
 from pathlib import Path
 
 from asgat.errors import AsgatError
-from asgat.files.raw_file import RawFile, read_bounded
+from asgat.files.raw_file import RawFile
 
 # The first folder of a file's name picks the address; the rest of the name follows it.
 BASE_ADDRESSES = {
@@ -50,12 +50,7 @@ def missing_files(names: Sequence[str], data_dir: Path | str | None = None) -> l
 
 
 def read_files(names: Sequence[str], data_dir: Path | str | None = None) -> dict[str, RawFile]:
-    """The named files, downloaded first where they are missing, each checked against its SHA-256.
-
-    Args:
-        names: names below the data directory, such as ``"planetoid/ind.cora.graph"``.
-        data_dir: see :func:`data_directory`.
-    """
+    """The named files, such as ``"planetoid/ind.cora.graph"``, downloaded first where they are missing, and checked."""
     unknown = [name for name in names if name not in checksums()]
     if unknown:  # which also keeps names from leading out of the folder
         raise AsgatError(f"{unknown[0]!r} is not a file this package knows the checksum of.")
@@ -72,18 +67,13 @@ def address_of(name: str) -> str:
 
 
 def _read(path: Path, expected: str) -> RawFile:
-    try:
-        content = read_bounded(path, MAX_FILE_BYTES)
-    except OSError as error:
-        raise AsgatError(f"{path} cannot be read ({error.strerror}); check its permissions.") from error
-    if len(content) > MAX_FILE_BYTES:
-        raise AsgatError(f"{path} is corrupt: it is larger than {MAX_FILE_BYTES >> 20} MiB; delete it and run again.")
-    found = hashlib.sha256(content).hexdigest()
+    raw = RawFile.read(path, MAX_FILE_BYTES)
+    found = hashlib.sha256(raw.content).hexdigest()
     if found != expected:
         raise AsgatError(
             f"{path} is corrupt: expected SHA-256 {expected}, found {found}; delete it to download it again."
         )
-    return RawFile(path, content)
+    return raw
 
 
 def _download(names: Sequence[str], folder: Path) -> None:
@@ -109,7 +99,12 @@ def _download(names: Sequence[str], folder: Path) -> None:
                     downloader=pooch.HTTPDownloader(timeout=TIMEOUT_SECONDS),
                 )
             except Exception as error:
-                raise AsgatError(_remedy(names[done:], folder, _reason(error))) from error
+                also = f" Also missing there: {', '.join(names[done + 1 :])}." if done + 1 < len(names) else ""
+                raise AsgatError(
+                    f"{name} is not in {folder} and could not be downloaded from {address_of(name)} "
+                    f"({_reason(error)}). Put the file at {path}, or point ASGAT_DATA_DIR or --data-dir at a folder "
+                    f"that has it.{also}"
+                ) from error
 
 
 def _reason(error: Exception) -> str:
@@ -126,13 +121,3 @@ def _reason(error: Exception) -> str:
     if isinstance(error, ValueError):
         return "the downloaded file is corrupt: its SHA-256 is not the expected one"
     return f"{type(error).__name__}: {error}"
-
-
-def _remedy(missing: Sequence[str], folder: Path, reason: str) -> str:
-    first, *others = missing
-    also = f" Also missing there: {', '.join(others)}." if others else ""
-    return (
-        f"{first} is not in {folder} and could not be downloaded from {address_of(first)} ({reason}). "
-        f"Put the file at {folder / first}, or point ASGAT_DATA_DIR or --data-dir at a folder that has it."
-        f"{also}"
-    )

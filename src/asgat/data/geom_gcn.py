@@ -5,6 +5,7 @@ The split files are named 0.6_0.2 but hold 48 % of the nodes to train, 32 % to v
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -18,7 +19,6 @@ from asgat.graph import Graph
 
 NUM_SPLITS = 10
 MAX_TEXT_BYTES = 8 * 2**20  # a feature of two bytes becomes an object of 32 while it is read
-MAX_DIGITS = 9  # node numbers and labels stay far inside int64
 
 
 def split_files(name: str) -> tuple[str, ...]:
@@ -50,31 +50,58 @@ def read_splits(name: str, files: Mapping[str, RawFile], y: npt.NDArray[np.int64
 def parse_nodes(raw: RawFile) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
     """Features and labels of lines ``node <tab> f1,f2,... <tab> label`` below a header, in any order."""
     rows: dict[int, tuple[npt.NDArray[np.float32], int]] = {}
-    width = None
-    for number, fields in _lines(raw, ["node_id", "feature", "label"]):
-        node, label = _integer(raw, number, fields[0]), _integer(raw, number, fields[2])
-        features = _numbers(raw, number, fields[1])
-        width = len(features) if width is None else width
-        if node in rows:
+    width = 0
+    form, what = r"(\d{1,9})\t([^\t]*)\t(\d{1,9})", "a node with features and a label"
+    for number, (node, text, label) in matched_lines(raw, form, what, "node_id\tfeature\tlabel"):
+        try:
+            with np.errstate(over="ignore"):  # the data set names the value that became infinite
+                features = np.array([float(value) for value in text.split(",")]).astype(np.float32)
+        except ValueError as error:
+            raise raw.failure(f"line {number} has a feature that is not a number ({str(error)[:80]})") from error
+        width = width or len(features)
+        if int(node) in rows:
             raise raw.failure(f"line {number} gives node {node} a second time")
         if len(features) != width:
             raise raw.failure(f"line {number} has {len(features)} features, but the lines before it have {width}")
-        rows[node] = features, label
+        rows[int(node)] = features, int(label)
     if not rows or max(rows) != len(rows) - 1:
         raise raw.failure(f"its {len(rows)} nodes must be numbered from 0 without a gap")
-    ordered = [rows[node] for node in range(len(rows))]
-    return np.stack([features for features, _ in ordered]), np.array([label for _, label in ordered], dtype=np.int64)
+    x, y = zip(*(rows[node] for node in range(len(rows))), strict=True)
+    return np.stack(x), np.array(y, dtype=np.int64)
 
 
 def parse_edges(raw: RawFile) -> npt.NDArray[np.int64]:
     """Endpoints of shape [2, E] of lines ``node <tab> node`` below a header."""
-    ends = [[_integer(raw, i, field) for field in fields] for i, fields in _lines(raw, ["node_id", "node_id"])]
-    return np.array(ends, dtype=np.int64).reshape(-1, 2).T
+    lines = matched_lines(raw, r"(\d{1,9})\t(\d{1,9})", "an edge of two nodes", "node_id\tnode_id")
+    return np.array([ends for _, ends in lines], dtype=np.int64).reshape(-1, 2).T
 
 
 def parse_index(raw: RawFile) -> npt.NDArray[np.int64]:
     """Node numbers, one a line, no header."""
-    return np.array([_integer(raw, i, fields[0]) for i, fields in _lines(raw, None)], dtype=np.int64)
+    return np.array([node for _, (node,) in matched_lines(raw, r"(\d{1,9})", "a node number")], dtype=np.int64)
+
+
+def matched_lines(
+    raw: RawFile, form: str, what: str, header: str | None = None
+) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Numbers of the lines below a header, and the groups of the form that each of them must have.
+
+    Nine digits for a node number or a label keep it far inside int64.
+    """
+    if len(raw.content) > MAX_TEXT_BYTES:
+        raise raw.failure(f"it has {len(raw.content)} bytes, and at most {MAX_TEXT_BYTES} are allowed")
+    try:
+        lines = raw.content.decode("ascii").removesuffix("\n").split("\n")
+    except UnicodeDecodeError as error:
+        raise raw.failure(f"byte {error.start} is not ASCII") from error
+    if header is not None and lines[0] != header:
+        raise raw.failure(f"line 1 must be {' <tab> '.join(header.split(chr(9)))}")
+    first = 0 if header is None else 1
+    for number, line in enumerate(lines[first:], first + 1):
+        match = re.fullmatch(form, line)
+        if match is None:
+            raise raw.failure(f"line {number} is {line[:40]!r}, which is not {what}")
+        yield number, match.groups()
 
 
 def count_classes(raw: RawFile, y: npt.NDArray[np.int64]) -> int:
@@ -98,38 +125,3 @@ def _read_split(raw: RawFile, y: npt.NDArray[np.int64]) -> Split:
     if np.any(train & val | train & test | val & test) or not np.any(train & (y >= 0)):
         raise raw.failure("its parts overlap, or there is nothing to train on")
     return split_from_masks(train, val, test, y)
-
-
-def _lines(raw: RawFile, header: list[str] | None) -> Iterator[tuple[int, list[str]]]:
-    """Line numbers and tab-separated fields, as many as the header has; one without a header."""
-    if len(raw.content) > MAX_TEXT_BYTES:
-        raise raw.failure(f"it has {len(raw.content)} bytes, and at most {MAX_TEXT_BYTES} are allowed")
-    try:
-        lines = raw.content.decode("ascii").split("\n")
-    except UnicodeDecodeError as error:
-        raise raw.failure(f"byte {error.start} is not ASCII") from error
-    if lines[-1] == "":
-        lines.pop()
-    if header is not None and (not lines or lines[0].split("\t") != header):
-        raise raw.failure(f"line 1 must be {' <tab> '.join(header)}")
-    expected = 1 if header is None else len(header)
-    for number, line in enumerate(lines, start=1):
-        fields = line.split("\t")
-        if len(fields) != expected:
-            raise raw.failure(f"line {number} has {len(fields)} fields, but {expected} are expected")
-        if header is None or number > 1:
-            yield number, fields
-
-
-def _integer(raw: RawFile, number: int, text: str) -> int:
-    if not text.isdecimal() or len(text) > MAX_DIGITS:
-        raise raw.failure(f"line {number} has {text[:40]!r} where a node number or a label is expected")
-    return int(text)
-
-
-def _numbers(raw: RawFile, number: int, text: str) -> npt.NDArray[np.float32]:
-    try:
-        with np.errstate(over="ignore"):  # the data set names the value that became infinite
-            return np.array([float(value) for value in text.split(",")]).astype(np.float32)
-    except ValueError as error:
-        raise raw.failure(f"line {number} has a feature that is not a number ({str(error)[:80]})") from error

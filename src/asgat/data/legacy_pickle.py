@@ -11,21 +11,18 @@ import math
 import pickle
 import pickletools
 from itertools import chain
-from typing import Any, ClassVar, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from asgat.errors import AsgatError
 from asgat.files.raw_file import RawFile
 
 MAX_BYTES = 16 * 2**20
 MAX_INSTRUCTIONS = 2_000_000  # an instruction of one byte can make an object of 64
 MAX_MEMO = 2**20  # the unpickler allocates as many slots as the largest memo number
-MAX_CALLS = 16  # each may copy the largest string of the file
-
-_T = TypeVar("_T")
+MAX_CALLS = 16  # each may copy the largest tuple of the file
 
 _CALLS = frozenset({"REDUCE", "BUILD", "NEWOBJ"})
 _INSTRUCTIONS = _CALLS | {
@@ -37,19 +34,43 @@ _INSTRUCTIONS = _CALLS | {
 }
 
 
+class _Inert(dict[Any, Any]):
+    """Holds what a pickle passes to a name: arguments, state and items."""
+
+    arguments: tuple[Any, ...] = ()
+    state: Any = None
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__()
+        self.arguments = arguments
+
+    def __setstate__(self, state: Any) -> None:
+        self.state = state
+
+
+_NAMES = {
+    "numpy.core.multiarray _reconstruct": "array",
+    "numpy ndarray": "type",
+    "numpy dtype": "dtype",
+    "scipy.sparse.csr csr_matrix": "csr",
+    "collections defaultdict": "neighbours",
+    "__builtin__ list": "factory",
+}
+_CLASSES = {name: type(kind, (_Inert,), {}) for name, kind in _NAMES.items()}
+
+
 def unpickle_array(raw: RawFile) -> npt.NDArray[Any]:
     """A numpy array of numbers."""
     with raw.guard():
-        return _checked(raw, _load(raw), _Array).value
+        return _array(raw, _load(raw))
 
 
 def unpickle_csr(raw: RawFile) -> sp.csr_array:
     """A scipy CSR matrix with checked index arrays, which compiled code does not check."""
     with raw.guard():
-        state = _checked(raw, _load(raw), _Csr).state
-        shape = state["_shape"]
-        data, indices, indptr = (_checked(raw, state[key], _Array).value for key in ("data", "indices", "indptr"))
-        rows, columns = (_checked(raw, size, int) for size in shape)
+        state = _checked(raw, _load(raw), "csr").state
+        data, indices, indptr = (_array(raw, state[key]) for key in ("data", "indices", "indptr"))
+        rows, columns = (_checked(raw, size, "int") for size in state["_shape"])
         sound = (
             min(rows, columns) >= 0
             and data.ndim == indices.ndim == indptr.ndim == 1
@@ -68,115 +89,53 @@ def unpickle_csr(raw: RawFile) -> sp.csr_array:
 def unpickle_neighbours(raw: RawFile) -> tuple[npt.NDArray[np.int64], int]:
     """A dictionary from node to list of neighbours, as endpoints of shape [2, E] and the number of nodes."""
     with raw.guard():
-        neighbours = _checked(raw, _load(raw), _Neighbours)
+        neighbours = _checked(raw, _load(raw), "neighbours")
         num_nodes = len(neighbours)
-        lists = [_checked(raw, neighbours.get(node), list) for node in range(num_nodes)]
+        lists = [_checked(raw, neighbours.get(node), "list") for node in range(num_nodes)]
         counts = np.array([len(entry) for entry in lists], dtype=np.int64)
         # One list may be used for many nodes; written out, each neighbour takes at least two bytes.
         if counts.sum() > len(raw.content):
             raise raw.failure("it names more neighbours than it has room for")
-        ends = np.array([_checked(raw, node, int) for node in chain.from_iterable(lists)], dtype=np.int64)
+        ends = np.array([_checked(raw, node, "int") for node in chain.from_iterable(lists)], dtype=np.int64)
         return np.stack([np.repeat(np.arange(num_nodes), counts), ends]), num_nodes
 
 
-class _List:
-    """Stands for ``list`` as the default factory of a dictionary."""
-
-    def __setstate__(self, state: object) -> None:
-        raise TypeError("a list factory has no state")
-
-
-class _Neighbours(dict[Any, Any]):
-    """Stands for ``defaultdict(list)``."""
-
-    def __init__(self, factory: object) -> None:
-        super().__init__()
-        if factory is not _List:
-            raise TypeError("only a dictionary of lists is expected")
-
-    def __setstate__(self, state: object) -> None:
-        raise TypeError("a dictionary of lists has no state")
-
-
-class _DType:
-    """Stands for ``numpy.dtype``."""
-
-    def __init__(self, code: object, *_: object) -> None:
-        if code not in ("i4", "i8", "f4", "f8"):
-            raise TypeError(f"numbers of type {code!r} are not expected")
-        self.value = np.dtype(str(code))
-
-    def __setstate__(self, state: tuple[object, ...]) -> None:
-        if state[1] not in ("<", ">"):
-            raise TypeError(f"byte order {state[1]!r} is not expected")
-        self.value = self.value.newbyteorder("<" if state[1] == "<" else ">")
-
-
-class _Array:
-    """Stands for ``numpy.ndarray`` and for the function that makes an empty one to be filled."""
-
-    def __init__(self, *_: object) -> None:
-        self.value: npt.NDArray[Any] = np.empty(0)
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        _, shape, dtype, fortran_order, text = state
-        content = text.encode("latin1")
-        if not isinstance(dtype, _DType) or not all(type(size) is int and size >= 0 for size in shape):
-            raise TypeError("an array without a proper shape and type")
-        if math.prod(shape) * dtype.value.itemsize != len(content):
-            raise ValueError(f"an array of shape {shape} with {len(content)} bytes")
-        self.value = np.ndarray(shape, dtype.value, buffer=content, order="F" if fortran_order else "C")
-
-
-class _Csr:
-    """Stands for ``scipy.sparse.csr_matrix``."""
-
-    state: dict[str, Any]
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.state = state
+def _array(raw: RawFile, value: Any) -> npt.NDArray[Any]:
+    _, shape, dtype, fortran_order, text = _checked(raw, value, "array").state
+    code, byte_order = _checked(raw, dtype, "dtype").arguments[0], dtype.state[1]
+    if code not in ("i4", "i8", "f4", "f8") or byte_order not in ("<", ">"):
+        raise raw.failure(f"numbers of type {byte_order}{code} are not expected")
+    kind, content = np.dtype(f"{byte_order}{code}"), text.encode("latin1")
+    sizes = [_checked(raw, size, "int") for size in shape]
+    if min(sizes, default=0) < 0 or math.prod(sizes) * kind.itemsize != len(content):
+        raise raw.failure(f"it holds an array of shape {shape} with {len(content)} bytes")
+    return np.ndarray(sizes, kind, buffer=content, order="F" if fortran_order else "C")
 
 
 class _Unpickler(pickle.Unpickler):
-    names: ClassVar[dict[str, type]] = {
-        "numpy.core.multiarray _reconstruct": _Array,
-        "numpy ndarray": _Array,
-        "numpy dtype": _DType,
-        "scipy.sparse.csr csr_matrix": _Csr,
-        "collections defaultdict": _Neighbours,
-        "__builtin__ list": _List,
-    }
-
     def find_class(self, module: str, name: str) -> type:
-        known = self.names.get(f"{module} {name}")
-        if known is None:
-            raise AsgatError(f"it asks for {module}.{name}, which no Planetoid file needs")
-        return known
+        return _CLASSES[f"{module} {name}"]
 
 
 def _load(raw: RawFile) -> object:
+    """Refuses what no Planetoid file has, and what would take much memory, before anything runs."""
     if len(raw.content) > MAX_BYTES:
         raise raw.failure(f"it has {len(raw.content)} bytes, and at most {MAX_BYTES} are allowed")
-    _scan(raw)
-    try:
-        return _Unpickler(io.BytesIO(raw.content), fix_imports=False, encoding="latin1").load()
-    except AsgatError as error:
-        raise raw.failure(str(error)) from error
-
-
-def _scan(raw: RawFile) -> None:
-    """Refuses instructions no Planetoid file has, and what would take much memory, before anything runs."""
     calls = 0
     for count, (instruction, argument, _) in enumerate(pickletools.genops(raw.content)):
-        if instruction.name not in _INSTRUCTIONS:
-            raise raw.failure(f"it holds the pickle instruction {instruction.name}, which no Planetoid file needs")
-        calls += instruction.name in _CALLS
-        too_far = instruction.name == "LONG_BINPUT" and isinstance(argument, int) and argument > MAX_MEMO
+        name = instruction.name
+        if name not in _INSTRUCTIONS:
+            raise raw.failure(f"it holds the pickle instruction {name}, which no Planetoid file needs")
+        if name == "GLOBAL" and argument not in _NAMES:
+            raise raw.failure(f"it asks for {str(argument).replace(' ', '.')}, which no Planetoid file needs")
+        calls += name in _CALLS
+        too_far = name == "LONG_BINPUT" and isinstance(argument, int) and argument > MAX_MEMO
         if calls > MAX_CALLS or count > MAX_INSTRUCTIONS or too_far:
             raise raw.failure("it takes more memory to read than any Planetoid file needs")
+    return _Unpickler(io.BytesIO(raw.content), fix_imports=False, encoding="latin1").load()
 
 
-def _checked(raw: RawFile, value: object, kind: type[_T]) -> _T:
-    if type(value) is not kind:
-        raise raw.failure(f"it holds {type(value).__name__} where {kind.__name__.strip('_').lower()} is expected")
+def _checked(raw: RawFile, value: Any, kind: str) -> Any:
+    if type(value).__name__ != kind:
+        raise raw.failure(f"it holds {type(value).__name__} where {kind} is expected")
     return value

@@ -33,12 +33,8 @@ def planetoid_files(name: str, protocol: str) -> tuple[str, ...]:
 def load_planetoid(name: str, protocol: str, files: Mapping[str, RawFile]) -> Dataset:
     """Loads the parts and splits them by a protocol.
 
-    Args:
-        name: ``"cora"``, ``"citeseer"`` or ``"pubmed"``.
-        protocol: ``"public"``: 20 training nodes per class, 500 to validate, 1000 to test. ``"full"``: the
-            same validation and test nodes, all other labelled nodes to train. ``"geom-gcn"``: ten splits
-            48/32/20.
-        files: the files of :func:`planetoid_files`.
+    ``"public"``: 20 training nodes per class, 500 to validate, 1000 to test. ``"full"``: the same validation and test
+    nodes, all other labelled nodes to train. ``"geom-gcn"``: ten splits 48/32/20.
     """
     part = {key: files[_file(name, key)] for key in _PARTS}
     ends, num_nodes = unpickle_neighbours(part["graph"])

@@ -10,20 +10,19 @@ class, test nodes included (``benchmarks/relations.py``): scores obtained with t
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
 
 from asgat.data.download import read_files
+from asgat.data.geom_gcn import matched_lines
 from asgat.files.raw_file import RawFile
 from asgat.geometry.relations import DIRECTIONS, Relations
 
 PUBLISHED = ("texas", "cornell", "wisconsin", "chameleon", "cora", "citeseer", "pubmed")
 
 _FILE_NAMES = {"isomap": "MDS", "poincare": "poincare", "struc2vec": "struc2vec"}
-_LINE = re.compile(r"(\d{1,9}),(\d{1,9})\t(graph|latent_space)\t([0-3])")
-_HEADER = "node1,node2\tspace\trelation_type"
+_LINE, _HEADER = r"(\d{1,9}),(\d{1,9})\t(graph|latent_space)\t([0-3])", "node1,node2\tspace\trelation_type"
 
 
 def relations_file(name: str, space: str) -> str:
@@ -40,14 +39,8 @@ def read_relations(name: str, num_nodes: int, data_dir: Path | str | None, space
 def parse_relations(raw: RawFile, num_nodes: int) -> Relations:
     """The relations of a published file."""
     with raw.guard():
-        header, *lines = raw.content.decode("ascii").splitlines()
-        if header != _HEADER:
-            raise raw.failure("line 1 must be node1,node2 <tab> space <tab> relation_type")
-        rows = []
-        for number, line in enumerate(lines, start=2):
-            match = _LINE.fullmatch(line)
-            if match is None:
-                raise raw.failure(f"line {number} is {line[:40]!r}, which is not a relation of two nodes")
-            neighbour, node, space, towards = match.groups()
-            rows.append((int(node), int(neighbour), int(towards) + (DIRECTIONS if space == "latent_space" else 0)))
+        rows = [
+            (int(node), int(neighbour), int(towards) + (DIRECTIONS if space == "latent_space" else 0))
+            for _, (neighbour, node, space, towards) in matched_lines(raw, _LINE, "a relation of two nodes", _HEADER)
+        ]
         return Relations(num_nodes, *np.array(rows, dtype=np.int64).reshape(-1, 3).T)

@@ -8,6 +8,8 @@ import numpy.typing as npt
 from asgat.data.dataset import Split
 from asgat.errors import AsgatError
 
+Mask = npt.NDArray[np.bool_]
+
 
 def stratified_splits(
     y: npt.NDArray[np.int64], num_splits: int = 10, seed: int = 0, train: float = 0.48, val: float = 0.32
@@ -19,10 +21,7 @@ def stratified_splits(
 
     Args:
         y: labels of shape [N].
-        num_splits: how many splits to draw.
-        seed: a non-negative integer.
-        train: share of each class to train on.
-        val: share of each class to validate on; what is left is the test part.
+        train, val: shares of each class to train and to validate on; what is left is the test part.
     """
     if num_splits < 1:
         raise AsgatError(f"num_splits must be at least 1, but is {num_splits}.")
@@ -36,15 +35,9 @@ def stratified_splits(
     return tuple(_draw(members, np.random.default_rng([seed, i]), train, val) for i in range(num_splits))
 
 
-def split_from_masks(
-    train: npt.NDArray[np.bool_],
-    val: npt.NDArray[np.bool_],
-    test: npt.NDArray[np.bool_],
-    y: npt.NDArray[np.int64],
-) -> Split:
+def split_from_masks(train: Mask, val: Mask, test: Mask, y: npt.NDArray[np.int64]) -> Split:
     """The split given by three masks of shape [N], without the nodes that have no label."""
-    labelled = y >= 0
-    return Split(np.flatnonzero(train & labelled), np.flatnonzero(val & labelled), np.flatnonzero(test & labelled))
+    return Split(*(np.flatnonzero(mask & (y >= 0)) for mask in (train, val, test)))
 
 
 def check_seed(seed: int) -> None:

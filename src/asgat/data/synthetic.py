@@ -63,7 +63,10 @@ def contextual_sbm(
     number = shuffling.permutation(num_nodes)
     y = np.empty(num_nodes, dtype=np.int64)
     y[number] = blocks.label(np.arange(num_nodes))
-    ends = _draw_edges(blocks, round(num_nodes * mean_degree / 2), homophily, wiring)
+    count = round(num_nodes * mean_degree / 2)
+    num_inside = round(count * homophily)
+    inside, between = _distinct(blocks, True, num_inside, wiring), _distinct(blocks, False, count - num_inside, wiring)
+    ends = np.concatenate([inside, between], axis=1)
     means = content.choice(np.array([-1, 1], dtype=np.float32), size=(num_classes, num_features))
     x = content.standard_normal((num_nodes, num_features), dtype=np.float32)
     x += np.float32(signal) * means[y]
@@ -76,11 +79,7 @@ class _Blocks:
 
     def __init__(self, num_nodes: int, num_classes: int, structured: bool) -> None:
         self.bounds = np.arange(num_classes + 1) * num_nodes // num_classes
-        self.structured = structured
-
-    @property
-    def num_classes(self) -> int:
-        return len(self.bounds) - 1
+        self.num_classes, self.structured = num_classes, structured
 
     def label(self, nodes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         return np.searchsorted(self.bounds, nodes, side="right").astype(np.int64) - 1
@@ -103,12 +102,6 @@ class _Blocks:
             label = (label + step) % self.num_classes
         second = rng.integers(self.bounds[label], self.bounds[label + 1])
         return np.sort(np.stack([first, second]), axis=0)
-
-
-def _draw_edges(blocks: _Blocks, count: int, homophily: float, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    num_inside = round(count * homophily)
-    wanted = {True: num_inside, False: count - num_inside}
-    return np.concatenate([_distinct(blocks, inside, wanted[inside], rng) for inside in (True, False)], axis=1)
 
 
 def _distinct(blocks: _Blocks, inside: bool, count: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:

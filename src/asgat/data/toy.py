@@ -28,12 +28,9 @@ def karate(seed: int = 0) -> Dataset:
 
 
 def digits(neighbours: int = 10, seed: int = 0) -> Dataset:
-    """scikit-learn's 1,797 handwritten digits, each joined to those that look most like it.
+    """scikit-learn's 1,797 handwritten digits; two images are joined if either is among the other's nearest neighbours.
 
-    Args:
-        neighbours: how many nearest neighbours an image is joined to; two images are joined if either is
-            among the other's.
-        seed: seed of the splits.
+    The seed is of the splits.
     """
     from sklearn.datasets import load_digits
     from sklearn.neighbors import kneighbors_graph

@@ -22,7 +22,7 @@ def read_array(path: Path, whole: bool = False) -> Any:
         with path.open(encoding="utf-8") as file:
             first = file.readline()
         separator = next((s for s in (",", ";", "\t") if s in first), None)
-        names = not all(_is_number(word) for word in first.strip().split(separator))
+        names = not all(is_number(word) for word in first.strip().split(separator))
         kind: Any = np.int64 if whole else np.float32
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # numpy only warns if there is no number at all
@@ -33,7 +33,8 @@ def read_array(path: Path, whole: bool = False) -> Any:
         raise AsgatError(f"{path} cannot be read as numbers: {brief(error)}.") from error
 
 
-def _is_number(word: str) -> bool:
+def is_number(word: str | bytes) -> bool:
+    """Whether a word of a text is a number."""
     try:
         float(word)
     except ValueError:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from asgat.data.dataset import METRICS
 from asgat.data.splits import stratified_splits
 from asgat.disk.disk_graph import PARTS, Header, OnDiskGraph, check_name
 from asgat.disk.edge_reader import Chunk
-from asgat.disk.edge_sorter import EdgeSorter
+from asgat.disk.edge_sorter import EdgeSorter, row_blocks
 from asgat.disk.ordering import Order, locality_order
 from asgat.errors import AsgatError
 from asgat.graph.graph import SelfLoops
@@ -25,7 +26,7 @@ from asgat.tables.truncated_builder import node_records
 Array = npt.NDArray[Any]
 Say = Callable[[str], None]
 
-_ENTRIES = 4 << 20  # entries processed at once
+_ENTRIES = 4 << 20  # entries and rows processed at once
 _ROWS = 1 << 16  # feature rows copied at once
 
 
@@ -80,9 +81,7 @@ def write_graph(
         for source, target, weight in edges:
             sorter.add(source, target, weight)
         say("sorting edges")
-        indptr, indices, weights = (None if f is None else _open(f) for f in sorter.write(self_loops))
-        assert indptr is not None
-        assert indices is not None
+        indptr, indices, weights = sorter.write(self_loops)
         say(f"ordering nodes ({order})")
         node = locality_order(indptr, indices, order)
         header = Header(
@@ -98,7 +97,7 @@ def write_graph(
             order=order,
         )
         say("writing rows")
-        _write(folder, header, indptr, indices, weights, features, labels, part, node)
+        _write(folder, header, (indptr, indices, weights), features, labels, part, node)
         del indptr, indices, weights
         shutil.rmtree(scratch)
         (folder / "header.json").write_bytes(header.encode())
@@ -148,61 +147,52 @@ def _checked(
 def _write(
     folder: Path,
     header: Header,
-    indptr: Array,
-    indices: Array,
-    weights: Array | None,
+    rows: tuple[Array, Array, Array | None],
     features: Array,
     labels: Array,
     part: Array,
     node: npt.NDArray[np.int64],
 ) -> None:
-    """All arrays of the folder, nodes in their new order."""
+    """All arrays of the folder, nodes in their new order, from (indptr, indices, weights) in the old."""
+    indptr, indices, weights = rows
     files = {
         name: np.lib.format.open_memmap(folder / f"{name}.npy", mode="w+", dtype=dtype, shape=shape)
         for name, (dtype, shape) in header.files().items()
-        if 0 not in shape
     }
-    for name, (dtype, shape) in header.files().items():
-        if 0 in shape:
-            np.save(folder / f"{name}.npy", np.empty(shape, dtype))
     number = np.empty(len(node), dtype=np.int32)
     number[node] = np.arange(len(node), dtype=np.int32)
     new_indptr = np.concatenate([[0], np.cumsum(np.diff(indptr)[node])]).astype(np.int64)
     files["indptr"][:] = new_indptr
     root = np.empty(len(node))
-    for first, last in _row_blocks(new_indptr):
+    blocks = list(pairwise(row_blocks(np.diff(new_indptr) + 1, _ENTRIES)))
+    for first, last in blocks:
         entries = slice(new_indptr[first], new_indptr[last])
-        rows = node[first:last]
-        size = indptr[rows + 1] - indptr[rows]
+        old = node[first:last]
+        size = indptr[old + 1] - indptr[old]
         row = np.repeat(np.arange(last - first), size)
-        entry = np.arange(entries.start, entries.stop) + np.repeat(indptr[rows] - new_indptr[first:last], size)
+        entry = np.arange(entries.start, entries.stop) + np.repeat(indptr[old] - new_indptr[first:last], size)
         col = number[indices[entry]]
         order = np.lexsort((col, row))
         weight = np.ones(len(col)) if weights is None else weights[entry][order]
-        if len(col):
-            files["indices"][entries] = col[order]
-            if weights is not None:
-                files["weight"][entries] = weight
+        files["indices"][entries] = col[order]
+        if weights is not None:
+            files["weight"][entries] = weight
         # As in Graph.normalised_adjacency: relative to a row's largest weight, so that nothing overflows.
         largest = np.zeros(last - first)
         np.maximum.at(largest, row, weight)
         relative = np.bincount(row, weight / largest[row], minlength=last - first)
         root[first:last] = np.sqrt(largest) * np.sqrt(relative)
-    for first, last in _row_blocks(new_indptr):
+    for first, last in blocks:
         entries = slice(new_indptr[first], new_indptr[last])
-        if entries.start == entries.stop:
-            continue
         row = np.repeat(np.arange(first, last), np.diff(new_indptr[first : last + 1]))
         scale = 1.0 if weights is None else np.sqrt(files["weight"][entries])
         files["shifted"][entries] = -((scale / root[row]) * (scale / root[files["indices"][entries]]))
-    if len(node):
-        shifted, columns = files.get("shifted", np.empty(0)), files.get("indices", np.empty(0, np.int32))
-        files["records"][:] = node_records(SparseRows(new_indptr, columns, shifted))
-        files["labels"][:] = labels[node]
-        files["node"][:] = node
-        for i in range(header.num_splits):
-            files[f"split-{i}"][:] = part[node, i]
-    for start in range(0, len(node) if header.num_features else 0, _ROWS):
+    files["records"][:] = node_records(SparseRows(new_indptr, files["indices"], files["shifted"]))
+    files["labels"][:] = labels[node]
+    files["node"][:] = node
+    for i in range(header.num_splits):
+        files[f"split-{i}"][:] = part[node, i]
+    for start in range(0, len(node), _ROWS):
         block = features[node[start : start + _ROWS]].astype(np.float32)
         if not np.isfinite(block).all():
             bad = int(node[start + int(np.flatnonzero(~np.isfinite(block).all(axis=1))[0])])
@@ -210,19 +200,3 @@ def _write(
         files["features"][start : start + _ROWS] = block
     for array in files.values():
         array.flush()
-
-
-def _row_blocks(indptr: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Ranges of rows with a bounded number of entries and rows, at least one row each."""
-    n, first = len(indptr) - 1, 0
-    while first < n:
-        last = int(np.searchsorted(indptr, indptr[first] + _ENTRIES, side="right")) - 1
-        last = min(max(last, first + 1), first + _ENTRIES, n)
-        yield first, last
-        first = last
-
-
-def _open(path: Path) -> Array:
-    """A memory map of a file, or an array if it is empty."""
-    array = np.load(path, mmap_mode="r") if path.stat().st_size > 128 else np.load(path)
-    return np.asarray(array)

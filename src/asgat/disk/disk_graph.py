@@ -193,11 +193,8 @@ def _read_header(path: Path) -> Header:
     if not path.is_dir() or not file.exists():
         raise AsgatError(f"{path} is not a graph folder: {file} does not exist.")
     raw = read_user_file(file, MAX_HEADER_BYTES)
-    try:
-        values = json.loads(raw.content)
-    except (ValueError, RecursionError) as error:
-        raise AsgatError(f"{file} cannot be read as JSON: {brief(error)}.") from error
-    if not isinstance(values, dict) or values.pop("format", None) != FORMAT:
+    values = raw.json_object()
+    if values.pop("format", None) != FORMAT:
         raise AsgatError(f"{file} does not describe a graph of this package; `asgat convert` writes such a folder.")
     if (version := values.pop("version", None)) != VERSION:
         raise AsgatError(

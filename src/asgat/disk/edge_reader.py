@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from asgat.disk.array_file import is_number
 from asgat.errors import AsgatError, brief
 from asgat.files.npy import open_npy
 from asgat.files.npz import read_npz
@@ -75,7 +76,9 @@ def _from_text(path: Path, chunk_bytes: int) -> Iterator[Chunk]:
         rest = b""
         while True:
             block = file.read(chunk_bytes)
-            text, rest = (rest + block, b"") if not block else _whole_lines(rest + block)
+            text = rest + block
+            end = text.rfind(b"\n") + 1 if block else len(text)
+            text, rest = text[:end], text[end:]
             if b"#" in text:
                 text = re.sub(rb"(?m)^[ \t]*#.*$", b"", text)
             if not columns and text.strip():
@@ -85,11 +88,6 @@ def _from_text(path: Path, chunk_bytes: int) -> Iterator[Chunk]:
             line += text.count(b"\n")
             if not block:
                 return
-
-
-def _whole_lines(text: bytes) -> tuple[bytes, bytes]:
-    end = text.rfind(b"\n") + 1
-    return text[:end], text[end:]
 
 
 def _without_names(text: bytes, path: Path) -> tuple[bytes, int]:
@@ -102,7 +100,7 @@ def _without_names(text: bytes, path: Path) -> tuple[bytes, int]:
         if columns not in (2, 3):
             shown = first.decode("utf-8", "replace").strip()[:60]
             raise AsgatError(f"{path} should hold two node numbers a line and optionally a weight, not {shown!r}.")
-        names = not any(_is_number(word) for word in words)
+        names = not any(is_number(word) for word in words)
         return (text.replace(first, b"\n", 1) if names else text), columns
     return text, 0
 
@@ -131,15 +129,7 @@ def _columns(text: bytes, columns: int, path: Path, line: int) -> Chunk:
 def _bad_line(text: bytes, columns: int, path: Path, line: int) -> AsgatError:
     for offset, row in enumerate(text.split(b"\n")):
         words = row.translate(_SEPARATORS).split()
-        if words and (len(words) != columns or not all(_is_number(word) for word in words)):
+        if words and (len(words) != columns or not all(is_number(word) for word in words)):
             shown = row.decode("utf-8", "replace").strip()[:60]
             return AsgatError(f"Line {line + offset} of {path} should hold {columns} numbers, but is {shown!r}.")
     return AsgatError(f"{path} cannot be read as {columns} columns of numbers.")
-
-
-def _is_number(word: bytes) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True

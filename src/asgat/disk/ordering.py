@@ -22,12 +22,7 @@ def locality_order(indptr: Any, indices: Any, order: Order, parts: int = METIS_P
 
     ``"rcm"`` is reverse Cuthill-McKee, O(E log degree) time and about 10 bytes per entry of memory; ``"metis"`` puts
     the nodes of each of METIS's parts together and needs the extra ``asgat[metis]`` and about 16 bytes per entry;
-    ``"none"`` leaves them as they are.
-
-    Args:
-        indptr, indices: a symmetric adjacency matrix in CSR form.
-        order: which one.
-        parts: how many parts METIS makes.
+    ``"none"`` leaves them as they are. The adjacency matrix is symmetric and in CSR form.
     """
     n = len(indptr) - 1
     if order == "none" or n == 0 or not len(indices):

@@ -27,9 +27,10 @@ from asgat.estimator.encoded_graph import (
 )
 from asgat.estimator.graph_file import encode_graph
 from asgat.estimator.health import Health, examine
-from asgat.estimator.trained_run import ENCODER_FILE, GRAPH_FILE, HEALTH_FILE, load_run, read_encoder, read_object
+from asgat.estimator.trained_run import ENCODER_FILE, GRAPH_FILE, HEALTH_FILE, load_run, read_encoder
 from asgat.files.atomic import to_json
 from asgat.files.lock import locked
+from asgat.files.user_file import read_user_file
 from asgat.nn.registry import make_config, model_spec
 from asgat.tabular.column import Column
 from asgat.tabular.conversions import as_user_graph
@@ -247,25 +248,17 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def save_pretrained(self, path: Path | str) -> Path:
         """Writes a run directory: settings, metrics, result, weights, the graph and the encoding, in plain files."""
         self._check_fitted()
-        with locked(path):
-            return self._save(RunDirectory(path))
-
-    def _save(self, directory: RunDirectory) -> Path:
         settings = self.describe(self.dataset_, self.config_)
         state = {name: value.detach().cpu().contiguous() for name, value in self.module_.state_dict().items()}
-        directory.replace(
-            settings,
-            self.history_,
-            state,
-            model_metadata(settings, 0, self.dataset_),
-            self.result_,
-            {
-                GRAPH_FILE: encode_graph(self.dataset_, self.ids_),
-                ENCODER_FILE: to_json(self.encoding_.to_dict()),
-                HEALTH_FILE: to_json(self.health_.to_dict()),
-            },
-        )
-        return directory.path
+        files = {
+            GRAPH_FILE: encode_graph(self.dataset_, self.ids_),
+            ENCODER_FILE: to_json(self.encoding_.to_dict()),
+            HEALTH_FILE: to_json(self.health_.to_dict()),
+        }
+        metadata = model_metadata(settings, 0, self.dataset_)
+        with locked(path):
+            RunDirectory(path).replace(settings, self.history_, state, metadata, self.result_, files)
+        return Path(path)
 
     @classmethod
     def from_pretrained(cls, path: Path | str) -> Self:
@@ -280,7 +273,7 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classifier.encoding_ = Encoding.from_dict(read_encoder(Path(path)))
         classifier.classes_ = classifier.encoding_.classes
         classifier.result_, classifier.history_ = RunDirectory(path).read_result(), []
-        classifier.health_ = Health.from_dict(read_object(Path(path) / HEALTH_FILE))
+        classifier.health_ = Health.from_dict(read_user_file(Path(path) / HEALTH_FILE).json_object())
         return classifier
 
     def describe(self, dataset: Dataset, config: TrainConfig) -> dict[str, Any]:

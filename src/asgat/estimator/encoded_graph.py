@@ -24,10 +24,7 @@ USER_PROTOCOL = "own"  # the protocol of a user's graph, as run directories have
 class Encoding:
     """What is needed to read another graph in the same way, or to name what a model predicts.
 
-    Args:
-        encoder: of the features.
-        classes: the classes, of the type the labels had.
-        columns: the user's column for each role.
+    Classes are of the type the labels had; columns are the user's for each role.
     """
 
     encoder: FeatureEncoder
@@ -77,12 +74,10 @@ def encode_user_graph(
     """Encodes features and labels of a graph and splits its labelled nodes.
 
     Args:
-        user_graph: the graph.
         y: labels of its selected nodes; None takes those it has.
         mask: nodes to learn from, as a mask or as indices; None takes the graph's split, or its selected nodes, or
             draws a stratified split.
         val_mask: nodes for early stopping; None takes a quarter of the mask.
-        seed: of the split.
         test: whether a split that is drawn has a test part.
     """
     notes, num_nodes = list(user_graph.notes), user_graph.num_nodes
@@ -93,7 +88,13 @@ def encode_user_graph(
         if val_mask is None:
             split = split_of_mask(inside, codes, seed)
         else:
-            split = _split_of_masks(inside, as_mask(val_mask, num_nodes), codes)
+            stopping = as_mask(val_mask, num_nodes)
+            if (inside & stopping).any():
+                both = np.flatnonzero(inside & stopping)[0]
+                raise AsgatError(f"Node {both} is in mask and in val_mask; they must be disjoint.")
+            if not (stopping & (codes >= 0)).any():
+                raise AsgatError("val_mask holds no labelled node; early stopping needs some.")
+            split = split_from_masks(inside, stopping, ~inside & ~stopping, codes)
     elif user_graph.split is not None:
         split = read_split(user_graph.split, codes, seed, notes)
     elif test:
@@ -159,14 +160,3 @@ def as_mask(nodes: Any, num_nodes: int) -> npt.NDArray[np.bool_]:
 
 def _to_numpy(values: Any) -> npt.NDArray[Any]:
     return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
-
-
-def _split_of_masks(
-    mask: npt.NDArray[np.bool_], val_mask: npt.NDArray[np.bool_], codes: npt.NDArray[np.int64]
-) -> Split:
-    labelled, both = codes >= 0, mask & val_mask
-    if both.any():
-        raise AsgatError(f"Node {np.flatnonzero(both)[0]} is in mask and in val_mask; they must be disjoint.")
-    if not (val_mask & labelled).any():
-        raise AsgatError("val_mask holds no labelled node; early stopping needs some.")
-    return split_from_masks(mask, val_mask, ~mask & ~val_mask, codes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -34,11 +35,8 @@ def encode_graph(dataset: Dataset, ids: Sequence[str]) -> bytes:
         "num_classes": np.array([dataset.num_classes]),
         "ids": np.frombuffer(b"".join(texts), dtype=np.uint8),
         "id_ends": np.cumsum([len(text) for text in texts], dtype=np.int64),
+        **dataset.splits[0].masks(dataset.num_nodes),
     }
-    for part, nodes in dataset.splits[0].parts().items():
-        mask = np.zeros(dataset.num_nodes, dtype=bool)
-        mask[nodes] = True
-        arrays[part] = mask
     stream = io.BytesIO()
     np.savez_compressed(stream, allow_pickle=False, **arrays)
     return stream.getvalue()
@@ -57,8 +55,4 @@ def decode_graph(path: Path | str, name: str) -> tuple[Dataset, list[str]]:
         content, ends = held["ids"].astype(np.uint8).tobytes(), held["id_ends"].astype(np.int64).tolist()
         if len(ends) != len(y):
             raise raw.failure(f"it holds {len(ends)} ids for {len(y)} nodes")
-        ids = [
-            content[start:end].decode("utf-8", "surrogatepass")
-            for start, end in zip([0, *ends[:-1]], ends, strict=True)
-        ]
-        return dataset, ids
+        return dataset, [content[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise([0, *ends])]

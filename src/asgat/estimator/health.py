@@ -76,14 +76,7 @@ class Health:
 
 
 def examine(user_graph: UserGraph, dataset: Dataset, class_names: Sequence[str], changes: Sequence[str]) -> Health:
-    """Measures a graph; O(N + E).
-
-    Args:
-        user_graph: the graph as it was given.
-        dataset: the same, encoded.
-        class_names: name of each class.
-        changes: what was noticed and changed so far, in sentences.
-    """
+    """Measures a graph, given as it was and encoded, and adds to what was changed so far; O(N + E)."""
     graph, y = dataset.graph, dataset.y
     low, high = user_graph.edges.min(axis=0), user_graph.edges.max(axis=0)
     zero = 0 if user_graph.weight is None else int((user_graph.weight == 0).sum())
@@ -107,42 +100,39 @@ def examine(user_graph: UserGraph, dataset: Dataset, class_names: Sequence[str],
     if isolated:
         advice = "`--set similar=3` adds edges between similar nodes"
         changes.append(f"{_count(isolated, 'node')} without an edge: predicted from their own features; {advice}.")
-    figures: dict[str, Any] = {
-        "name": dataset.name,
-        "nodes": graph.num_nodes,
-        "edges": between // 2 + (graph.num_entries - between),
-        "given_edges": int(user_graph.edges.shape[1]),
-        "duplicates": repeated,
-        "self_loops": loops,
-        "zero_weights": zero,
-        "components": len(sizes),
-        "largest_component": int(sizes.max()),
-        "isolated": isolated,
-        "mean_degree": between / graph.num_nodes,
-        "classes": {name: int((y == number).sum()) for number, name in enumerate(class_names)},
-        "unlabelled": int((y < 0).sum()),
-        "beta": beta(graph, y),
-        "judged": int(judged.sum()),
-        "beta_histogram": np.histogram(share, bins=BINS, range=(0.0, 1.0))[0].tolist(),
-        "edge_homophily": edge_homophily(graph, y),
-        "adjusted_homophily": adjusted_homophily(graph, y),
-        "columns": len(user_graph.features),
-        "features": dataset.num_features,
-        "parts": {part: len(nodes) for part, nodes in dataset.splits[0].parts().items()},
-        "changes": changes,
-    }
-    mean_share = float(share.mean()) if len(share) else None
-    return Health(**figures, advice=advise(dataset, mean_share, figures["mean_degree"], int(sizes.max())))
+    mean_degree, largest = between / graph.num_nodes, int(sizes.max())
+    return Health(
+        name=dataset.name,
+        nodes=graph.num_nodes,
+        edges=between // 2 + (graph.num_entries - between),
+        given_edges=int(user_graph.edges.shape[1]),
+        duplicates=repeated,
+        self_loops=loops,
+        zero_weights=zero,
+        components=len(sizes),
+        largest_component=largest,
+        isolated=isolated,
+        mean_degree=mean_degree,
+        classes={name: int((y == number).sum()) for number, name in enumerate(class_names)},
+        unlabelled=int((y < 0).sum()),
+        beta=beta(graph, y),
+        judged=int(judged.sum()),
+        beta_histogram=np.histogram(share, bins=BINS, range=(0.0, 1.0))[0].tolist(),
+        edge_homophily=edge_homophily(graph, y),
+        adjusted_homophily=adjusted_homophily(graph, y),
+        columns=len(user_graph.features),
+        features=dataset.num_features,
+        parts={part: len(nodes) for part, nodes in dataset.splits[0].parts().items()},
+        changes=changes,
+        advice=advise(dataset, float(share.mean()) if len(share) else None, mean_degree, largest),
+    )
 
 
 def advise(dataset: Dataset, beta: float | None, mean_degree: float, largest: int) -> list[Advice]:
     """Settings from figures: rules of thumb from the recipes, whose settings were chosen on validation nodes.
 
-    Args:
-        dataset: the data.
-        beta: mean β_v of the nodes that have a labelled neighbour; None where there is none.
-        mean_degree: mean degree.
-        largest: nodes of the largest component.
+    ``beta`` is the mean β_v of the nodes with a labelled neighbour, None without any; ``largest`` the number of nodes
+    of the largest component.
     """
     entries = dataset.graph.num_entries
     if beta is None:
@@ -155,21 +145,19 @@ def advise(dataset: Dataset, beta: float | None, mean_degree: float, largest: in
         k, why = 9, f"β is {beta:.2f}: neighbours differ, so attention is limited to the best"
     if largest <= k:
         k, why = max(1, largest - 1), f"the largest component has {largest} nodes"
-    advice = [Advice("k", k, why)]
     if entries > LARGE:
-        advice.append(Advice("order", 8, f"{entries:,} entries: low orders matter most, and each order costs the same"))
+        order, reason = 8, f"{entries:,} entries: low orders matter most, and each order costs the same"
     elif beta is not None and beta < HOMOPHILIC:
-        advice.append(Advice("order", 12, "where neighbours differ, similar nodes are further away"))
+        order, reason = 12, "where neighbours differ, similar nodes are further away"
     else:
-        advice.append(Advice("order", 10, "where neighbours are alike, smooth responses suffice"))
-    form = choose_form(dataset.graph, ASGATConfig(k=k, order=advice[-1].value))
+        order, reason = 10, "where neighbours are alike, smooth responses suffice"
+    form = choose_form(dataset.graph, ASGATConfig(k=k, order=order))
     reasons = {
         "dense": "a graph this small is faster with all pairs scored",
         "exact table": "each node keeps its most likely candidates, with a certificate of the error",
         "truncated table": "on a graph this large the table is built from bounded neighbourhoods",
     }
-    advice.append(Advice("form", form, reasons[form]))
-    return advice
+    return [Advice("k", k, why), Advice("order", order, reason), Advice("form", form, reasons[form])]
 
 
 def _count(number: int, word: str) -> str:

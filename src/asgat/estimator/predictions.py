@@ -25,15 +25,9 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """A row per node.
+    """A row per node: its id, the probability of every class, [nodes, classes], and its label, "" without one.
 
-    Args:
-        id_name: heading of the ids.
-        ids: of the nodes.
-        classes: names of the classes.
-        probability: of every class, [nodes, classes].
-        label: the given labels; "" where there is none.
-        notes: what was noticed, in sentences.
+    ``id_name`` is the heading of the ids; ``notes`` say in sentences what was noticed.
     """
 
     id_name: str
@@ -98,11 +92,8 @@ def check_ending(path: Path) -> None:
 def write_predictions(predictions: Predictions, path: Path, safe_csv: bool = False) -> None:
     """Writes the table in the format of the file's ending.
 
-    Args:
-        predictions: the table.
-        path: a .csv, .tsv or .parquet file.
-        safe_csv: put an apostrophe before texts that a spreadsheet would run as a formula, those that begin with
-            ``=``, ``+``, ``-``, ``@``, a tab or a line break. Parquet files never need it.
+    ``safe_csv`` puts an apostrophe before texts that a spreadsheet would run as a formula, those that begin with ``=``,
+    ``+``, ``-``, ``@``, a tab or a line break. Parquet files never need it.
     """
     check_ending(path)
     columns = predictions.columns()
@@ -127,14 +118,12 @@ def write_predictions(predictions: Predictions, path: Path, safe_csv: bool = Fal
 
 def summary_of(predictions: Predictions) -> dict[str, Any]:
     """Nodes predicted per class, and the share of labelled nodes that are predicted as labelled."""
-    predicted = predictions.predicted
-    labelled = np.array([text != "" for text in predictions.label])
-    pairs = zip(predicted.tolist(), predictions.label, strict=True)
-    right = [predictions.classes[number] == text for number, text in pairs if text]
+    predicted, label = predictions.predicted, np.array(predictions.label, dtype=object)
+    labelled, named = label != "", np.array(predictions.classes, dtype=object)[predicted]
     return {
         "nodes": len(predicted),
         "labelled": int(labelled.sum()),
-        "accuracy": float(np.mean(right)) if right else None,
+        "accuracy": float(np.mean((named == label)[labelled])) if labelled.any() else None,
         "rows": [
             {
                 "class": name,

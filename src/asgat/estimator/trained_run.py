@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -31,15 +30,9 @@ class TrainedRun:
     """A trained model with everything it was trained on.
 
     Args:
-        path: the run directory.
-        model: the trained model, ready to evaluate.
-        name: its name in the registry.
-        config: its settings.
-        dataset: graph, features as the model takes them, labels (-1 without one), and one split: that of the saved
-            model.
+        name: the model's name in the registry.
+        dataset: graph, features as the model takes them, labels, and one split: that of the saved model.
         ids: the user's ids of the nodes, or node numbers for a data set known by name.
-        class_names: name of each class.
-        feature_names: name of each column of the features.
         is_user_graph: whether the graph is the user's and lies in the run directory.
     """
 
@@ -103,74 +96,49 @@ class TrainedRun:
         return known[str(node)]
 
     def _mask(self, part: str) -> npt.NDArray[np.bool_]:
-        mask = np.zeros(self.dataset.num_nodes, dtype=bool)
-        mask[self.dataset.splits[0].parts()[part]] = True
-        return mask
+        return self.dataset.splits[0].masks(self.dataset.num_nodes)[part]
 
 
 def load_run(path: Path | str, data_dir: Path | str | None = None) -> TrainedRun:
-    """Reads a run directory of ``asgat fit`` (the graph is in it) or of ``asgat train`` (the data set has a name).
-
-    Args:
-        path: the run directory.
-        data_dir: folder with the benchmark files, for runs on one of those.
-    """
+    """Reads a run directory of ``asgat fit`` (the graph is in it) or of ``asgat train`` (the data set has a name)."""
     path = Path(path)
     if not (path / "model.safetensors").is_file():
         raise AsgatError(f"{path} is not a run directory with a model; `asgat fit` and `asgat train` write them.")
     model, name, config = load_model(path)
     metadata = read_metadata(path)
-    if metadata.get("protocol") == "own":
+    own = metadata.get("protocol") == "own"
+    if own:
+        ids: list[str] | list[int]
         dataset, ids = decode_graph(path / GRAPH_FILE, str(metadata.get("dataset", path.name)))
         encoder = read_encoder(path)
         classes, features = encoder["classes"], encoder["feature_names"]
-        _check_sizes(path, metadata, dataset, classes, features)
-        return TrainedRun(path, model, name, config, dataset, ids, classes, features, True)
-    try:
-        dataset = load_dataset(str(metadata["dataset"]), str(metadata["protocol"]), data_dir)
-        run = int(metadata["run"])
-        split = dataset.splits[run if len(dataset.splits) > 1 else 0]
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        if isinstance(error, AsgatError):
+    else:
+        try:
+            dataset = load_dataset(str(metadata["dataset"]), str(metadata["protocol"]), data_dir)
+            run = int(metadata["run"])
+            dataset = replace(dataset, splits=(dataset.splits[run if len(dataset.splits) > 1 else 0],))
+        except AsgatError:
             raise
-        raise AsgatError(f"{path} does not say which data set its model was trained on: {error!r}.") from error
-    one = replace(dataset, splits=(split,))
-    classes = [f"class {i}" for i in range(dataset.num_classes)]
-    features = [f"feature {i}" for i in range(dataset.num_features)]
-    _check_sizes(path, metadata, one, classes, features)
-    return TrainedRun(path, model, name, config, one, list(range(one.num_nodes)), classes, features, False)
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise AsgatError(f"{path} does not say which data set its model was trained on: {error!r}.") from error
+        ids = list(range(dataset.num_nodes))
+        classes = [f"class {i}" for i in range(dataset.num_classes)]
+        features = [f"feature {i}" for i in range(dataset.num_features)]
+    wanted, held = (metadata["in_channels"], metadata["out_channels"]), (dataset.num_features, dataset.num_classes)
+    named = len(features), len(classes)
+    if not wanted == held == named:
+        raise AsgatError(
+            f"The files of {path} do not match: the model has {wanted[0]} features and {wanted[1]} classes, the graph "
+            f"{held[0]} and {held[1]}, the names {named[0]} and {named[1]}; fit again."
+        )
+    return TrainedRun(path, model, name, config, dataset, ids, classes, features, own)
 
 
 def read_encoder(path: Path) -> dict[str, Any]:
     """``encoder.json`` of a run directory, with at least ``classes`` and ``feature_names``, lists of texts."""
-    held = read_object(path / ENCODER_FILE)
+    held = read_user_file(path / ENCODER_FILE).json_object()
     for key in ("classes", "feature_names"):
         names = held.get(key)
         if not isinstance(names, list) or not all(isinstance(item, str) for item in names):
             raise AsgatError(f"{path / ENCODER_FILE} cannot be used: {key} is not a list of names.")
     return held
-
-
-def read_object(path: Path) -> dict[str, Any]:
-    """The object in a JSON file."""
-    raw = read_user_file(path)
-    try:
-        held = json.loads(raw.content)
-    except (ValueError, RecursionError) as error:
-        raise raw.failure(f"it is not JSON ({error})") from error
-    if not isinstance(held, dict):
-        raise raw.failure("it does not hold an object")
-    return held
-
-
-def _check_sizes(
-    path: Path, metadata: dict[str, Any], dataset: Dataset, classes: list[str], features: list[str]
-) -> None:
-    model = metadata["in_channels"], metadata["out_channels"]
-    held = dataset.num_features, dataset.num_classes
-    named = len(features), len(classes)
-    if not model == held == named:
-        raise AsgatError(
-            f"The files of {path} do not match: the model has {model[0]} features and {model[1]} classes, the graph "
-            f"{held[0]} and {held[1]}, the names {named[0]} and {named[1]}; fit again."
-        )

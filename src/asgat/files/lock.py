@@ -21,10 +21,7 @@ class LockedError(AsgatError):
 def locked(folder: Path | str, wait: bool = False, waiting: Callable[[], None] | None = None) -> Iterator[None]:
     """Locks a folder, created if needed, while the body runs; readers need no lock. Reentrant within a thread.
 
-    Args:
-        folder: the folder that will be written.
-        wait: wait for another process to end instead of raising :class:`LockedError` at once.
-        waiting: called once before it waits.
+    With ``wait`` it calls ``waiting`` and waits for another process to end, instead of raising :class:`LockedError`.
     """
     path = Path(folder)
     try:

@@ -15,12 +15,8 @@ def open_npy(path: Path, remedy: str, mode: Literal["r", "c"] = "r") -> npt.NDAr
     """The array of a file, of which only what is used is read.
 
     A memory map cannot be larger than the file, whatever its header promises; arrays of objects, which are pickles, are
-    refused.
-
-    Args:
-        path: the file.
-        remedy: the end of the error message, such as ``"convert the graph again"``.
-        mode: ``"r"`` to read; ``"c"`` for changes that stay in this process.
+    refused. Errors end with the remedy, such as ``"convert the graph again"``. In mode ``"c"`` the array can be
+    changed; the changes stay in this process.
     """
     try:
         if not path.is_file():  # a pipe would block

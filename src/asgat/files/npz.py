@@ -23,12 +23,8 @@ def read_npz(raw: RawFile, names: Sequence[str] | None, max_bytes: int | None = 
 
     ``numpy.load`` allocates what an array's header promises and unpacks whatever an archive holds. Here sizes are
     checked first: what the members unpack to against a limit, and what a header promises against the bytes that are
-    there. Object arrays, which are pickles, are refused.
-
-    Args:
-        raw: the archive.
-        names: names of the arrays, without ``.npy``; all must be present. None reads every array.
-        max_bytes: the most bytes of the archive, packed or unpacked; None suffices for the published data sets.
+    there. Object arrays, which are pickles, are refused. ``names`` are those of the arrays, without ``.npy``; None
+    reads every array. ``max_bytes`` bounds the archive, packed and unpacked; None suffices for the published data sets.
     """
     max_packed, max_unpacked = max_bytes or MAX_PACKED_BYTES, max_bytes or MAX_UNPACKED_BYTES
     if len(raw.content) > max_packed:  # the directory alone could hold a million members
@@ -59,12 +55,10 @@ def _read_member(raw: RawFile, archive: zipfile.ZipFile, member: zipfile.ZipInfo
         content = stream.read(member.file_size)
     body = io.BytesIO(content)
     version = np.lib.format.read_magic(body)
-    if version == (1, 0):
-        shape, fortran_order, dtype = np.lib.format.read_array_header_1_0(body)
-    elif version == (2, 0):
-        shape, fortran_order, dtype = np.lib.format.read_array_header_2_0(body)
-    else:
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in readers:
         raise raw.failure(f"{member.filename} has format version {version}")
+    shape, fortran_order, dtype = readers[version](body)
     if dtype.kind not in "biuf":
         raise raw.failure(f"{member.filename} holds {dtype}, not plain numbers")
     if math.prod(shape) * dtype.itemsize != len(content) - body.tell():

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from asgat.errors import AsgatError, brief
 
@@ -16,6 +17,23 @@ class RawFile:
 
     path: Path
     content: bytes
+
+    @classmethod
+    def read(cls, path: Path, limit: int) -> Self:
+        """Reads a regular file of at most ``limit`` bytes; pipes and devices could block, or never end."""
+        try:
+            if path.is_dir():
+                raise AsgatError(f"{path} is a folder; name the file in it.")
+            if path.exists() and not path.is_file():
+                raise AsgatError(f"{path} is not a regular file; replace it by one, or name another.")
+            with path.open("rb") as stream:
+                content = stream.read(min(limit, path.stat().st_size) + 1)
+        except OSError as error:
+            raise AsgatError(f"{path} cannot be read: {error.strerror}; check its name and permissions.") from error
+        file = cls(path, content)
+        if len(content) > limit:
+            raise file.failure(f"it is larger than {limit >> 20} MiB, the most that is read")
+        return file
 
     def failure(self, reason: str) -> AsgatError:
         """The error for content that is not what the reader expects."""
@@ -35,14 +53,3 @@ class RawFile:
             raise AsgatError(f"{self.path}: {error}") from error
         except Exception as error:
             raise self.failure(f"{type(error).__name__}: {error}") from error
-
-
-def read_bounded(path: Path, limit: int) -> bytes:
-    """The content of a regular file; at most ``limit + 1`` bytes are read, so that a longer file is noticed.
-
-    Pipes and devices are refused: they could block, or never end.
-    """
-    if path.exists() and not path.is_file():
-        raise AsgatError(f"{path} is not a regular file; replace it by one, or name another.")
-    with path.open("rb") as stream:
-        return stream.read(min(limit, path.stat().st_size) + 1)

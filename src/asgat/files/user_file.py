@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 from asgat.errors import AsgatError, brief
-from asgat.files.raw_file import RawFile, read_bounded
+from asgat.files.raw_file import RawFile
 
 MAX_FILE_BYTES = 256 * 2**20  # as Python objects a text of that size can take ten times as much
 # What a file may expand to in memory: an amount for any file, a multiple of its size if that is more, and a maximum.
@@ -32,6 +34,16 @@ class UserFile(RawFile):
             raise self.failure("it holds null bytes, so it is not a text; check what kind of file it is")
         return text
 
+    def json_object(self) -> dict[str, Any]:
+        """The object it holds as JSON."""
+        try:
+            held = json.loads(self.content)
+        except (ValueError, RecursionError) as error:
+            raise self.failure(f"it is not JSON ({error})") from error
+        if not isinstance(held, dict):
+            raise self.failure("it does not hold an object")
+        return held
+
     @property
     def expansion_limit(self) -> int:
         """The most bytes that may be made from this file: a small file must not take all memory."""
@@ -48,20 +60,12 @@ class UserFile(RawFile):
 
 def read_user_file(path: Path | str, limit: int = MAX_FILE_BYTES) -> UserFile:
     """Reads a file of at most ``limit`` bytes, or raises an error that says why it cannot be read."""
-    path = Path(path)
     try:
-        if path.is_dir():
-            raise AsgatError(f"{path} is a folder; name the file in it.")
-        content = read_bounded(path, limit)
-    except OSError as error:
-        raise AsgatError(f"{path} cannot be read: {error.strerror}.") from error
+        file = UserFile.read(Path(path), limit)
+    except AsgatError:
+        raise
     except ValueError as error:
-        if isinstance(error, AsgatError):
-            raise
         raise AsgatError(f"{str(path)!r} is not a file name: {error}.") from error  # a null byte in the name
-    file = UserFile(path, content)
-    if len(content) > limit:
-        raise file.failure(f"it is larger than {limit >> 20} MiB, the most that is read")
-    if not content:
+    if not file.content:
         raise file.failure("it is empty")
     return file

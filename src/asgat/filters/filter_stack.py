@@ -54,7 +54,7 @@ class FilterStack(SpectralFilter):
 
     def _all(self, function: Callable[[SpectralFilter], Tensor], device: torch.device) -> Tensor:
         """What a function of a single filter, [heads, ...], gives for all of them."""
-        if device.type == "cpu" or not self._places:
+        if device.type == "cpu" or self.runs == 1 or not self._places:
             return torch.cat([function(single) for single in self.each()])
 
         def of_one(parts: list[Tensor]) -> Tensor:

@@ -15,12 +15,9 @@ _ENTRIES = 2**23  # distances held at a time
 def isomap(graph: Graph, seed: int = 0) -> npt.NDArray[np.float64]:
     """Positions [N, 2] whose distances follow the number of hops (Tenenbaum et al., Science 2000).
 
-    The distance between components is one hop more than the largest within any. Graphs over about 2,900 nodes are
-    laid out by landmarks, as many as fit into 64 MiB of distances and at least sixteen.
-
-    Args:
-        graph: the graph; weights are ignored.
-        seed: of the landmarks, and of the jitter that separates nodes on one point.
+    Weights are ignored. The distance between components is one hop more than the largest within any. Graphs over about
+    2,900 nodes are laid out by landmarks, as many as fit into 64 MiB of distances and at least sixteen. The seed is of
+    the landmarks, and of the jitter that separates nodes on one point.
     """
     count = graph.num_nodes
     if not count:

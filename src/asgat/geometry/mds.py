@@ -17,11 +17,9 @@ def scaled_positions(distance: Floats, landmarks: npt.NDArray[np.int64], seed: i
     Landmarks are placed by the two leading eigenvectors :math:`v_i` of
     :math:`B = -\frac12 J \Delta J`, :math:`\Delta` their squared distances and J the centring matrix; any point with
     squared distances :math:`\delta` at :math:`-\frac{1}{2 \sqrt{λ_i}} v_i^\top (\delta - \bar\Delta)` (de Silva and
-    Tenenbaum, 2004). With all points as landmarks this is classical scaling. Axes
-    have the sign that makes their largest entry positive.
-
-    Points with the same distances, such as all leaves of a hub, would coincide up to rounding. A jitter of a millionth
-    of the extent, drawn from ``seed``, separates them.
+    Tenenbaum, 2004). With all points as landmarks this is classical scaling. Axes have the sign that makes their
+    largest entry positive. Points with the same distances, such as all leaves of a hub, would coincide up to rounding;
+    a jitter of a millionth of the extent, drawn from ``seed``, separates them.
 
     Cost: O(L³ + L · N) time, O(L · N) memory.
     """

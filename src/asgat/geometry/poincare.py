@@ -26,12 +26,8 @@ def poincare(graph: Graph, seed: int = 0, epochs: int | None = None, rate: float
 
     and every point takes a step of :math:`-\text{rate} \, \frac{(1 - \|u\|^2)^2}{4} \nabla \ell`. The first tenth of
     the epochs has a tenth of the rate. Steps are sequential in a random order: the same seed gives the same points.
-
-    Args:
-        graph: the graph; weights and self-loops are ignored.
-        seed: of the initial positions and of all draws.
-        epochs: passes over all edges, each in both directions; None takes 5 to 100, for about 400 steps per node.
-        rate: step size.
+    Weights and self-loops are ignored. An epoch passes over all edges in both directions; None takes 5 to 100 epochs,
+    for about 400 steps per node.
     """
     rng = np.random.default_rng(seed)
     position = rng.uniform(-1e-3, 1e-3, (graph.num_nodes, 2))

@@ -21,14 +21,10 @@ _BLOCK = 2**22  # distances held at a time
 
 @dataclass(frozen=True, eq=False)
 class Relations:
-    """Pairs of a node and a neighbour of it, each with the kind of relation between them.
+    """Pairs of a node and a neighbour of it, each with the kind of relation between them, [P].
 
-    Args:
-        num_nodes: number of nodes.
-        node: the node, [P].
-        neighbour: its neighbour, [P].
-        kind: the :func:`direction` of the neighbour, 0 to 3 for those in the graph, 4 to 7 for those in the latent
-            space. A neighbour in both counts in both.
+    The kind is the :func:`direction` of the neighbour, 0 to 3 for those in the graph, 4 to 7 for those in the latent
+    space. A neighbour in both counts in both.
     """
 
     num_nodes: int
@@ -39,11 +35,8 @@ class Relations:
     def __post_init__(self) -> None:
         if not self.node.shape == self.neighbour.shape == self.kind.shape:
             raise AsgatError("Relations need one node, one neighbour and one kind per pair.")
-        for name, values, below in (
-            ("node", self.node, self.num_nodes),
-            ("neighbour", self.neighbour, self.num_nodes),
-            ("kind", self.kind, KINDS),
-        ):
+        for name, below in (("node", self.num_nodes), ("neighbour", self.num_nodes), ("kind", KINDS)):
+            values = getattr(self, name)
             outside = values[(values < 0) | (values >= below)]
             if outside.size:
                 raise AsgatError(f"Relations name {name} {outside[0]}, but it must be from 0 to {below - 1}.")
@@ -55,8 +48,7 @@ Reader = Callable[[str], Relations]  # reads the relations published for a space
 def find_relations(graph: Graph, space: str, published: Reader | None = None) -> Relations:
     """The relations of a graph in a latent space: the published ones where a data set has them, else computed ones."""
     if published is None:
-        from asgat.geometry.positions import positions  # compiles; published relations do not need it
-        from asgat.geometry.spaces import SPACES
+        from asgat.geometry.spaces import SPACES, positions  # compiles; published relations do not need it
 
         return latent_relations(graph, positions(graph, space), SPACES[space].distance)
     relations = published(space)
@@ -72,23 +64,14 @@ def latent_relations(graph: Graph, position: Floats, distance: Callable[[Floats,
     """The relations of a graph whose nodes have the positions [N, 2] in a latent space.
 
     Latent neighbours are nearer than a radius that gives nodes as many of them on average as they have in the graph
-    (Pei et al., 2020): the closest pairs, as many as there are edges.
-
-    Args:
-        graph: the graph; weights and self-loops are ignored.
-        position: points of the plane.
-        distance: from positions [A, 2] and [B, 2] to distances [A, B].
+    (Pei et al., 2020): the closest pairs, as many as there are edges. Weights and self-loops are ignored.
     """
     node, neighbour = graph.with_self_loops("remove").edge_index()
     near = closest_pairs(position, len(node) // 2, distance)
-    mirrored = np.concatenate([near, near[::-1]], axis=1)
-    kind = [direction(position[v], position[u]) for v, u in ((node, neighbour), mirrored)]
-    return Relations(
-        graph.num_nodes,
-        np.concatenate([node, mirrored[0]]),
-        np.concatenate([neighbour, mirrored[1]]),
-        np.concatenate([kind[0], kind[1] + DIRECTIONS]),
-    )
+    pairs = np.concatenate([[node, neighbour], near, near[::-1]], axis=1)
+    kind = direction(position[pairs[0]], position[pairs[1]])
+    kind[len(node) :] += DIRECTIONS
+    return Relations(graph.num_nodes, *pairs, kind)
 
 
 def direction(v: Floats, u: Floats) -> Ints:

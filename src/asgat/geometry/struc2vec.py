@@ -22,13 +22,9 @@ def struc2vec(graph: Graph, seed: int = 0) -> npt.NDArray[np.float64]:
 
     The distance f compares two nodes ring by ring, see :func:`structural_distance`. The original draws random walks
     between similar nodes and embeds those; here log(1 + f), so that hubs do not dominate, is laid out by classical
-    scaling.
+    scaling. Weights and self-loops are ignored. The seed is of the jitter that separates nodes on one point.
 
     Cost: O(N²) pairs of rings; refused for more than 2,000 nodes.
-
-    Args:
-        graph: the graph; weights and self-loops are ignored.
-        seed: of the jitter that separates nodes on one point.
     """
     if graph.num_nodes > MAX_NODES:
         raise AsgatError(

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import pandas
     from torch_geometric.data import Data
 
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 SelfLoops = Literal["keep", "add", "remove"]
 
 
@@ -42,11 +44,7 @@ class Graph:
 
     @classmethod
     def from_edges(
-        cls,
-        edge_index: Any,
-        num_nodes: int | None = None,
-        edge_weight: Any = None,
-        self_loops: SelfLoops = "keep",
+        cls, edge_index: Any, num_nodes: int | None = None, edge_weight: Any = None, self_loops: SelfLoops = "keep"
     ) -> Graph:
         """From ``edge_index`` of shape [2, E] and optional weights [E]; arrays, lists or tensors."""
         ends, num_nodes = pairs(edge_index, num_nodes)
@@ -55,7 +53,12 @@ class Graph:
             raise AsgatError(
                 f"edge_weight must hold one number per edge: {ends.shape[1]} edges, but shape {list(weight.shape)}."
             )
-        return cls(_symmetric(ends, weight, num_nodes, self_loops))
+        check_weights(*ends, weight)
+        both, there = np.concatenate([ends, ends[::-1]], axis=1), np.tile(weight > 0, 2)
+        row, col, weight = merge_entries(*both[:, there], np.tile(weight, 2)[there], self_loops, range(num_nodes))
+        matrix = sp.csr_array((weight, (row, col)), shape=(num_nodes, num_nodes))
+        matrix.sort_indices()
+        return cls(matrix)
 
     @classmethod
     def from_scipy(cls, matrix: Any, self_loops: SelfLoops = "keep") -> Graph:
@@ -177,7 +180,7 @@ class Graph:
         return f"Graph(num_nodes={self.num_nodes}, num_entries={self.num_entries})"
 
 
-def pairs(edge_index: Any, num_nodes: int | None) -> tuple[npt.NDArray[np.int64], int]:
+def pairs(edge_index: Any, num_nodes: int | None) -> tuple[Ints, int]:
     """Endpoints [2, E] and the number of nodes, by default the largest index plus one, checked."""
     ends = _to_numpy(edge_index)
     if ends.ndim != 2 or ends.shape[0] != 2:
@@ -205,18 +208,6 @@ def _to_numpy(values: Any) -> npt.NDArray[Any]:
     return array.reshape(2, 0).astype(np.int64) if array.size == 0 and array.ndim != 1 else array
 
 
-def _symmetric(
-    ends: npt.NDArray[np.int64], weight: npt.NDArray[np.float64], num_nodes: int, self_loops: SelfLoops
-) -> sp.csr_array:
-    check_weights(ends[0], ends[1], weight)
-    row, col = (np.concatenate(pair)[np.tile(weight > 0, 2)] for pair in (ends, ends[::-1]))
-    weight = np.tile(weight[weight > 0], 2)
-    row, col, weight = merge_entries(row, col, weight, self_loops, range(num_nodes))
-    matrix = sp.csr_array((weight, (row, col)), shape=(num_nodes, num_nodes))
-    matrix.sort_indices()
-    return matrix
-
-
 def check_weights(source: npt.NDArray[Any], target: npt.NDArray[Any], weight: npt.NDArray[np.float64]) -> None:
     """Refuses edges with a weight that is negative or not finite."""
     bad = np.flatnonzero(~np.isfinite(weight) | (weight < 0))
@@ -228,12 +219,8 @@ def check_weights(source: npt.NDArray[Any], target: npt.NDArray[Any], weight: np
 
 
 def merge_entries(
-    row: npt.NDArray[np.int64],
-    col: npt.NDArray[np.int64],
-    weight: npt.NDArray[np.float64],
-    self_loops: SelfLoops,
-    nodes: range,
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    row: Ints, col: Ints, weight: Floats, self_loops: SelfLoops, nodes: range
+) -> tuple[Ints, Ints, Floats]:
     """Entries of the rows ``nodes`` sorted by row and column, each pair once with its largest weight."""
     if self_loops == "add":
         without = np.setdiff1d(np.arange(nodes.start, nodes.stop), row[row == col])

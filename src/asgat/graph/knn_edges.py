@@ -21,15 +21,10 @@ def add_knn_edges(graph: Graph, x: npt.NDArray[np.float32], number: int, weight:
 
     Similarity is the cosine of tf-idf weighted features: rare columns count more, columns without zeros all the same.
     Nodes that share no feature are not joined, and existing edges keep their weight where it is larger. So a node with
-    few edges can attend to others; whether that helps depends on how often similar nodes are of one class.
+    few edges can attend to others; whether that helps depends on how often similar nodes are of one class. A node
+    selects ``number`` others and may be selected by more; ``weight`` is relative to the mean of the graph's edges.
 
     O(N²) cosines, in blocks.
-
-    Args:
-        graph: the graph.
-        x: features [N, F].
-        number: how many nodes each node selects; it may be selected by more.
-        weight: of the new edges, relative to the mean weight of the graph's edges.
 
     Example:
         >>> joined = add_knn_edges(Graph.from_edges([[0], [1]], 3), np.array([[1, 0], [0, 1], [0, 1]], "f"), 1, 0.5)

@@ -6,8 +6,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from asgat.estimator.trained_run import HEALTH_FILE, TrainedRun, read_object
+from asgat.estimator.trained_run import HEALTH_FILE, TrainedRun
 from asgat.explain.responses import Floats, Ints, response_shape
+from asgat.files.user_file import read_user_file
 from asgat.graph.homophily import beta
 from asgat.training.metrics import majority_share
 
@@ -32,7 +33,7 @@ def data_findings(run: TrainedRun) -> Iterator[Finding]:
         kind = "mostly of one class" if homophily > 0.6 else "mixed" if homophily > 0.3 else "mostly of other classes"
         yield Finding("note", "homophily", f"β = {homophily:.2f}: neighbours are {kind}.")
     examined = run.path / HEALTH_FILE
-    changes = read_object(examined).get("changes", []) if examined.exists() else []
+    changes = read_user_file(examined).json_object().get("changes", []) if examined.exists() else []
     for change in changes:
         yield Finding("note", "data as read", str(change))
     graph = run.attended_graph if run.similar else graph

@@ -136,7 +136,7 @@ class ArmaOperator(GraphOperator):
     def _with_fallback(self, filter: SpectralFilter, evaluate: Callable[[Rational], Result]) -> Result:
         """Evaluates the fit, never compiled; heads that cannot be solved get q = 1."""
         if torch.compiler.is_compiling():
-            outcome: Result = torch.compiler.disable(self._with_fallback)(filter, evaluate)
+            outcome: Result = torch.compiler.disable(self._with_fallback)(filter, evaluate)  # type: ignore[no-untyped-call]
             return outcome
         rational = self.rational(filter)
         failed = torch.zeros_like(rational.residual, dtype=torch.bool)

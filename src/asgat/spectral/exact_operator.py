@@ -94,7 +94,7 @@ def _twins(value: Array, vector: Array, component: npt.NDArray[np.integer]) -> T
     Two random responses, functions of the distinct eigenvalues, tell pairs apart whose scores differ for some filter.
     """
     distinct = np.cumsum(np.diff(value, prepend=value[:1]) > _EQUAL)
-    apart, starts = component[:, None] != component, []
+    apart, starts = component[:, None] != component, list[npt.NDArray[np.bool_]]()
     for response in np.random.default_rng(0).uniform(-1.0, 1.0, (2, len(value))):
         score = np.where(apart, 2.0, (vector * response[distinct]) @ vector.T)
         if not starts:

@@ -49,7 +49,7 @@ class RationalResponse:
     def __call__(self, filter: SpectralFilter, polynomial: Tensor | None = None) -> Rational:
         """The rational functions of a filter's heads on [-1, 1], with q = 1 for the heads of a mask ``polynomial``."""
         if torch.compiler.is_compiling():  # rounds depend on the data
-            fitted: Rational = torch.compiler.disable(self.__call__)(filter, polynomial)
+            fitted: Rational = torch.compiler.disable(self.__call__)(filter, polynomial)  # type: ignore[no-untyped-call]
             return fitted
         points = self.fit.points
         with torch.autocast(points.device.type, enabled=False):

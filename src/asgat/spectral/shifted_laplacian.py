@@ -130,7 +130,7 @@ class _Filtered(torch.autograd.Function):
 def _weighted_sum(coefficients: Tensor, terms: Iterable[Tensor]) -> Tensor:
     """Σ_i c_i times term i [N, heads or 1, F]: [heads, N, F]."""
     parts = (c.unsqueeze(-1) * term for c, term in zip(coefficients.t(), terms, strict=True))
-    total = 0.0 + next(parts)  # not -0
+    total: Tensor = 0.0 + next(parts)  # not -0
     for part in parts:
         total += part
     return total.transpose(0, 1).contiguous()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,27 +23,13 @@ WEIGHTS = ("weight", "edge_weight")
 NODE_BYTES = 128  # for the id of a node and a dictionary's entry of it
 
 
-def read_graph(
-    edges: Path | str,
-    nodes: Path | str | None = None,
-    label: str | None = None,
-    id: str | None = None,
-    source: str | None = None,
-    target: str | None = None,
-    weight: str | None = None,
-    split: str | None = None,
-    ignore: Sequence[str] = (),
-    optional: Sequence[str] = (),
-) -> UserGraph:
+def read_graph(edges: Path | str, nodes: Path | str | None = None, *columns: Any, **roles: Any) -> UserGraph:
     """Reads a graph from a file of edges and one of nodes, or from one file that holds both (GraphML, npz).
 
     Args:
         edges: CSV, TSV, Parquet, GraphML or npz.
         nodes: the same; None where the file of edges holds the nodes too.
-        label: the column of classes; nodes without a value are to be predicted.
-        id, source, target, weight, split: columns; None looks for the usual names.
-        ignore: columns that are not features.
-        optional: those of the roles label and split whose column may be absent.
+        columns, roles: as for :func:`assemble`, such as ``label="kind"``.
     """
     kind = Path(edges).suffix.lower()
     inner = None
@@ -59,22 +46,8 @@ def read_graph(
         node_table = inner
     else:
         raise AsgatError(f"{edges} holds edges only; name the file of the nodes as well (--nodes).")
-    if kind == ".npz" and id in (None, "id") and not any(name in node_table.columns for name in IDS):
-        numbers = Column.of_array("id", np.arange(len(node_table)))
-        node_table = Table({"id": numbers, **node_table.columns}, node_table.source, node_table.notes)
-    return assemble(
-        edge_table,
-        node_table,
-        label=None if "label" in optional and label not in node_table.columns else label,
-        id=id,
-        source=source,
-        target=target,
-        weight=weight,
-        split=None if "split" in optional and split not in node_table.columns else split,
-        ignore=ignore,
-        name=Path(nodes or edges).stem,
-        numbered_from_zero=kind == ".npz",
-    )
+    roles = {"name": Path(nodes or edges).stem, "numbered": kind == ".npz", **roles}
+    return assemble(edge_table, node_table, *columns, **roles)
 
 
 def assemble(
@@ -87,15 +60,24 @@ def assemble(
     weight: str | None = None,
     split: str | None = None,
     ignore: Sequence[str] = (),
+    optional: Sequence[str] = (),
     name: str = "graph",
-    numbered_from_zero: bool = False,
+    numbered: bool = False,
 ) -> UserGraph:
-    """Makes a graph from a table of edges and one of nodes; columns as in :func:`read_graph`.
+    """Makes a graph from a table of edges and one of nodes.
 
     Args:
+        label: the column of classes; nodes without a value are to be predicted.
+        id, source, target, weight, split: columns; None looks for the usual names.
+        ignore: columns that are not features.
+        optional: those of the roles label and split whose column may be absent.
         name: a name for reports.
-        numbered_from_zero: whether a negative label means that there is none.
+        numbered: whether nodes without ids are numbered from 0, and a negative label means that there is none.
     """
+    if numbered and id in (None, "id") and not any(usual in nodes.columns for usual in IDS):
+        nodes = replace(nodes, columns={"id": Column.of_array("id", np.arange(len(nodes))), **nodes.columns})
+    label = None if "label" in optional and label not in nodes.columns else label
+    split = None if "split" in optional and split not in nodes.columns else split
     notes = [*nodes.notes, *edges.notes]
     id = id or _guess_id(nodes, label, notes)
     if not len(nodes):
@@ -117,7 +99,7 @@ def assemble(
     ends = np.stack([_match(edges, end, number, nodes.source) for end in (source, target)])
     given = _weights(edges.column(weight, "--weight"), edges.source) if weight is not None else None
     label_column = nodes.column(label, "--label") if label is not None else None
-    if label_column is not None and numbered_from_zero and isinstance(label_column.values, np.ndarray):
+    if label_column is not None and numbered and isinstance(label_column.values, np.ndarray):
         label_column = Column(label_column.name, label_column.values, label_column.missing | (label_column.values < 0))
     split_column = nodes.column(split, "--split") if split is not None else None
     for column in ignore:
@@ -129,14 +111,12 @@ def assemble(
 
 
 def _guess_id(nodes: Table, label: str | None, notes: list[str]) -> str:
-    usual = next((name for name in IDS if name in nodes.columns and name != label), None)
-    if usual is not None:
-        return usual
-    first = next((name for name in nodes.columns if name != label), None)
-    if first is None:
+    names = [name for name in (*IDS, *nodes.columns) if name in nodes.columns and name != label]
+    if not names:
         raise AsgatError(f"{nodes.source} has no column of ids; name it with --id.")
-    notes.append(f"The first column of {nodes.source}, {first!r}, is taken as the id.")
-    return first
+    if names[0] not in IDS:
+        notes.append(f"The first column of {nodes.source}, {names[0]!r}, is taken as the id.")
+    return names[0]
 
 
 def _guess_ends(edges: Table, source: str | None, target: str | None, notes: list[str]) -> tuple[str, str]:

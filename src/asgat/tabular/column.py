@@ -22,12 +22,7 @@ BOOLEANS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0, "t": 1.0, "f": 0.0
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """Values of one kind under a name.
-
-    Args:
-        name: the heading.
-        values: a list of texts, or an array of booleans or numbers.
-        missing: where there is no value.
+    """Values of one kind, a list of texts or an array of booleans or numbers, under a name; some may be missing.
 
     Example:
         >>> Column.of_texts("age", ["31", "", "40"]).numbers

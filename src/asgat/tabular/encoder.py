@@ -25,10 +25,7 @@ class Feature:
     """How one column becomes numbers.
 
     Args:
-        name: the column.
         kind: a number is centred and scaled, a boolean is 0 or 1, a category has an output column per value.
-        centre, scale: of a number.
-        categories: the values that have an output column each.
         other: whether rarer values share one more output column.
         flag: whether one more output column marks missing values.
     """
@@ -55,12 +52,9 @@ class Feature:
 
 @dataclass(frozen=True)
 class FeatureEncoder:
-    """The encoding of all columns, in their order.
+    """The encoding of all columns, in their order, with notes in sentences on what was decided.
 
-    Args:
-        features: one per column.
-        degree: whether no column can be used, so that the degree of a node is its only feature.
-        notes: what was decided, in sentences.
+    Where no column can be used, the degree of a node is its only feature.
 
     Example:
         >>> encoder = FeatureEncoder.fit([Column.of_texts("colour", ["red", "blue", "red"])])
@@ -129,15 +123,8 @@ class FeatureEncoder:
 
 
 def _read_feature(held: Mapping[str, Any]) -> Feature:
-    feature = Feature(
-        str(held["name"]),
-        held["kind"],
-        float(held["centre"]),
-        float(held["scale"]),
-        tuple(str(value) for value in held["categories"]),
-        bool(held["other"]),
-        bool(held["flag"]),
-    )
+    plain = {"centre": float(held["centre"]), "scale": float(held["scale"])}
+    feature = Feature(**{**held, **plain, "categories": tuple(map(str, held["categories"]))})
     if feature.kind not in ("number", "boolean", "category", "unused"):
         raise ValueError(f"kind {feature.kind!r}")
     if not (np.isfinite(feature.centre) and np.isfinite(feature.scale) and feature.scale > 0):

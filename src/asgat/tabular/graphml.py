@@ -27,38 +27,20 @@ def read_graphml(path: Path | str) -> tuple[Table, Table]:
 
 
 @dataclass
-class _Key:
-    name: str
-    default: str = ""
-
-
-@dataclass
 class _Part:
     """Nodes or edges in the order of the file: an attribute holds its values by row."""
 
     headings: tuple[str, ...]
-    rows: list[tuple[str, ...]] = field(default_factory=list)
+    rows: list[list[str]] = field(default_factory=list)
     attributes: dict[str, dict[int, str]] = field(default_factory=dict)
-
-    def table(self, raw: UserFile, keys: dict[str, _Key], notes: list[str]) -> Table:
-        used = {key: values for key, values in self.attributes.items() if values or keys[key].default}
-        raw.check_expansion(2 * CELL_BYTES * len(self.rows) * (len(used) + len(self.headings)))  # texts, then numbers
-        columns = {}
-        for place, heading in enumerate(self.headings):
-            # An id is never missing, even if it is called null.
-            columns[heading] = Column(heading, [row[place] for row in self.rows], np.zeros(len(self.rows), dtype=bool))
-        for key, values in used.items():
-            name = keys[key].name if keys[key].name not in columns else f"{keys[key].name} ({key})"
-            cells = [values.get(row, keys[key].default) for row in range(len(self.rows))]
-            columns[name] = Column.of_texts(name, cells)
-        return Table(columns, raw.path.name, notes)
 
 
 class _Reader:
     def __init__(self, raw: UserFile) -> None:
         self.raw = raw
-        self.keys: dict[str, _Key] = {}
-        self.nodes, self.edges = _Part(("id",)), _Part(("source", "target"))
+        self.names: dict[str, str] = {}  # of attributes, by their keys
+        self.defaults: dict[str, str] = {}
+        self.parts = {"node": _Part(("id",)), "edge": _Part(("source", "target"))}
         self.path: list[str] = []
         self.text: list[str] | None = None  # of the innermost data or default
         self.key = ""
@@ -78,9 +60,22 @@ class _Reader:
             raise self.raw.failure(f"it is not valid XML: {error}") from error
         if not self.graphs:
             raise self.raw.failure("it holds no graph")
-        if not self.nodes.rows:
+        if not self.parts["node"].rows:
             raise self.raw.failure("its graph has no nodes")
-        return self.nodes.table(self.raw, self.keys, self.notes), self.edges.table(self.raw, self.keys, [])
+        return self._table(self.parts["node"], self.notes), self._table(self.parts["edge"], [])
+
+    def _table(self, part: _Part, notes: list[str]) -> Table:
+        used = {key: values for key, values in part.attributes.items() if values or self.defaults.get(key)}
+        size = len(part.rows)
+        self.raw.check_expansion(2 * CELL_BYTES * size * (len(used) + len(part.headings)))  # texts, then numbers
+        columns = {}
+        for place, heading in enumerate(part.headings):
+            # An id is never missing, even if it is called null.
+            columns[heading] = Column(heading, [row[place] for row in part.rows], np.zeros(size, dtype=bool))
+        for key, values in used.items():
+            name = self.names[key] if self.names[key] not in columns else f"{self.names[key]} ({key})"
+            columns[name] = Column.of_texts(name, [values.get(row, self.defaults.get(key, "")) for row in range(size)])
+        return Table(columns, self.raw.path.name, notes)
 
     def _doctype(self, *_: object) -> None:
         raise self.raw.failure("it has a document type, which GraphML does not need and which is refused; remove it")
@@ -92,7 +87,7 @@ class _Reader:
         if len(self.path) >= MAX_DEPTH:
             raise self.raw.failure(f"its elements are nested more than {MAX_DEPTH} deep")
         if name == "graph":
-            if "graph" in self.path or self.graphs:
+            if self.graphs:
                 raise self.raw.failure("it holds more than one graph; keep one per file")
             self.graphs += 1
             if attributes.get("edgedefault") == "directed":
@@ -101,14 +96,13 @@ class _Reader:
             raise self.raw.failure("it has a hyperedge; an edge must join two nodes")
         elif name == "key":
             self.key = self._need(name, attributes, "id")
-            self.keys[self.key] = _Key(attributes.get("attr.name", self.key))
-            for part, kind in ((self.nodes, "node"), (self.edges, "edge")):
+            self.names[self.key] = attributes.get("attr.name", self.key)
+            for kind, part in self.parts.items():
                 if attributes.get("for", "all") in ("all", kind):
                     part.attributes.setdefault(self.key, {})
-        elif name == "node":
-            self.nodes.rows.append((self._need(name, attributes, "id"),))
-        elif name == "edge":
-            self.edges.rows.append((self._need(name, attributes, "source"), self._need(name, attributes, "target")))
+        elif name in self.parts:
+            part = self.parts[name]
+            part.rows.append([self._need(name, attributes, heading) for heading in part.headings])
         elif name == "data":
             self.key, self.text = self._need(name, attributes, "key"), []
         elif name == "default":
@@ -121,12 +115,12 @@ class _Reader:
             return
         text, self.text = "".join(self.text), None
         above = self.path[-1] if self.path else ""
-        if self.key not in self.keys:
+        if self.key not in self.names:
             raise self.raw.failure(f"the attribute {self.key!r} is used but no key declares it")
         if name == "default":
-            self.keys[self.key].default = text
-        elif above in ("node", "edge"):
-            part = self.nodes if above == "node" else self.edges
+            self.defaults[self.key] = text
+        elif above in self.parts:
+            part = self.parts[above]
             if self.key not in part.attributes:
                 raise self.raw.failure(f"the attribute {self.key!r} is not declared for a {above}")
             part.attributes[self.key][len(part.rows) - 1] = text

@@ -9,20 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from asgat.data.dataset import Split
-from asgat.data.splits import stratified_splits
+from asgat.data.splits import split_from_masks, stratified_splits
 from asgat.errors import AsgatError
 from asgat.tabular.column import MISSING, Column
 
 TRAIN, VAL = 0.6, 0.2  # shares of every class; the rest is the test part
 PARTS = {
-    "train": "train",
-    "training": "train",
-    "val": "val",
-    "valid": "val",
-    "validation": "val",
-    "dev": "val",
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("val", "valid", "validation", "dev"), "val"),
+    **dict.fromkeys(("", "none"), ""),
     "test": "test",
-    "none": "",
 }
 
 
@@ -76,25 +72,18 @@ def make_split(y: npt.NDArray[np.int64], seed: int, notes: list[str]) -> Split:
 
 def read_split(column: Column, y: npt.NDArray[np.int64], seed: int, notes: list[str]) -> Split:
     """The split given by a column of train, val, test or nothing; nodes without a label are in no part."""
-    parts: dict[str, list[int]] = {"train": [], "val": [], "test": []}
-    unlabelled = 0
-    for node, text in enumerate(column.texts()):
-        part = PARTS.get(text.lower()) if text else ""
-        if part is None:
-            raise AsgatError(
-                f"The column {column.name!r} holds {text!r:.60} in row {node + 1}; write train, val, test or nothing."
-            )
-        if part and y[node] >= 0:
-            parts[part].append(node)
-        elif part in ("train", "val"):
-            unlabelled += 1
+    texts = column.texts()
+    for row, text in enumerate(texts, 1):
+        if text.lower() not in PARTS:
+            held = f"holds {text!r:.60} in row {row}"
+            raise AsgatError(f"The column {column.name!r} {held}; write train, val, test or nothing.")
+    parts = np.array([PARTS[text.lower()] for text in texts])
+    unlabelled = int((np.isin(parts, ("train", "val")) & (y < 0)).sum())
     if unlabelled:
         notes.append(f"{unlabelled:,} nodes of the split have no label and are left out.")
-    if not parts["train"]:
-        raise AsgatError(
-            f"The column {column.name!r} puts no labelled node into train; there is nothing to learn from."
-        )
-    split = Split(*(np.array(parts[part], dtype=np.int64) for part in ("train", "val", "test")))
+    split = split_from_masks(parts == "train", parts == "val", parts == "test", y)
+    if not len(split.train):
+        raise AsgatError(f"The column {column.name!r} puts no labelled node into train; there is nothing to learn.")
     return _with_validation(split, y, seed, notes)
 
 

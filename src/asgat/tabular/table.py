@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from asgat.errors import AsgatError, suggest
@@ -38,13 +37,7 @@ NOT_COLUMNS = {"edge_index", "edges", "edge_weight", "weight", "ids", "id_ends",
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Columns of equal length by name.
-
-    Args:
-        columns: the columns.
-        source: the file's name, for error messages.
-        notes: what was done to read them, in sentences.
-    """
+    """Columns of equal length by name, the file's name for error messages, and what was done to read it."""
 
     columns: dict[str, Column]
     source: str
@@ -66,9 +59,7 @@ class Table:
 def read_table(path: Path | str, row_bytes: int = 0) -> Table:
     """Reads a file as its ending says.
 
-    Args:
-        path: the file.
-        row_bytes: memory a row will take in addition to its cells, counted in what a packed file may expand to.
+    ``row_bytes`` are what a row will take in addition to its cells; they count in what a packed file may expand to.
     """
     path = Path(path)
     ending = path.suffix.lower()
@@ -97,9 +88,9 @@ def open_checked(path: Path | str) -> UserFile:
     return raw
 
 
-def _check_distinct(names: Sequence[str], raw: UserFile) -> None:
+def _check_distinct(names: Sequence[str], source: str) -> None:
     if len(set(names)) < len(names):
-        raise raw.failure(f"two columns are called {Counter(names).most_common(1)[0][0]!r:.80}")
+        raise AsgatError(f"In {source} two columns are called {Counter(names).most_common(1)[0][0]!r:.80}; rename one.")
 
 
 def read_text(raw: UserFile, delimiter: str) -> Table:
@@ -118,7 +109,7 @@ def read_text(raw: UserFile, delimiter: str) -> Table:
     names = [name.strip() for name in next(rows, [])]
     if not any(names):
         raise raw.failure("its first line names no column")
-    _check_distinct([name for name in names if name], raw)
+    _check_distinct([name for name in names if name], raw.path.name)
     cells: list[list[str]] = [[] for _ in names]
     seen: dict[str, str] = {}  # equal texts are stored once
     for row in rows:
@@ -148,16 +139,15 @@ def _rows(raw: UserFile, text: str, delimiter: str) -> Iterator[list[str]]:
 def read_parquet(raw: UserFile, row_bytes: int = 0) -> Table:
     """A Parquet file with columns of numbers, booleans and texts."""
     pa = import_pyarrow()
-    pq = pa.parquet
-    held = pq.ParquetFile(io.BytesIO(raw.content))
+    held = pa.parquet.ParquetFile(io.BytesIO(raw.content))
     groups = [held.metadata.row_group(i) for i in range(held.metadata.num_row_groups)]
     unpacked = sum(group.column(i).total_uncompressed_size for group in groups for i in range(group.num_columns))
     rows, width = held.metadata.num_rows, held.metadata.num_columns
     raw.check_expansion(max(unpacked, rows * (width * CELL_BYTES + row_bytes)))
-    _check_distinct(held.schema_arrow.names, raw)
+    _check_distinct(held.schema_arrow.names, raw.path.name)
     # Reading as a dictionary keeps a text that is stored once and named in every row once in memory, too.
     texts_of = [field.name for field in held.schema_arrow if _is_text(pa, field.type)]
-    stored = pq.ParquetFile(io.BytesIO(raw.content), read_dictionary=texts_of).read()
+    stored = pa.parquet.ParquetFile(io.BytesIO(raw.content), read_dictionary=texts_of).read()
     columns = {}
     for name, column in zip(stored.column_names, stored.columns, strict=True):
         if name.startswith("__index_level_"):  # a data frame's row numbers
@@ -220,31 +210,31 @@ def _node_arrays(raw: UserFile, arrays: dict[str, npt.NDArray[Any]], row_bytes: 
         raise raw.failure("it has no array with a value per node")
     rows = max(len(array) for array in arrays.values())
     raw.check_expansion(rows * row_bytes)
-    columns: dict[str, Column] = {}
+    values: dict[str, npt.NDArray[Any]] = {}
     for name, array in arrays.items():
-        if array.ndim == 1 and len(array) == rows:
-            columns[name] = Column.of_array(name, array)
-        elif array.ndim == 2 and len(array) == rows:
-            if array.shape[1] > MAX_COLUMNS:
-                raise raw.failure(f"{name} has more than {MAX_COLUMNS:,} columns, the most that are read")
-            for i in range(array.shape[1]):
-                columns[f"{name}{i}"] = Column.of_array(f"{name}{i}", array[:, i])
-    return Table(columns, raw.path.name)
+        if len(array) != rows:
+            continue
+        if array.ndim == 1:
+            values[name] = array
+        elif array.shape[1] > MAX_COLUMNS:
+            raise raw.failure(f"{name} has more than {MAX_COLUMNS:,} columns, the most that are read")
+        else:
+            values |= {f"{name}{i}": array[:, i] for i in range(array.shape[1])}
+    return Table({name: Column.of_array(name, array) for name, array in values.items()}, raw.path.name)
 
 
 def _edge_arrays(raw: UserFile, arrays: dict[str, npt.NDArray[Any]]) -> Table:
     """``edge_index`` or ``edges``, [2, E] or [E, 2], and perhaps ``edge_weight`` or ``weight``, [E]."""
-    name = next((name for name in ("edge_index", "edges") if name in arrays), None)
-    if name is None:
+    ends = arrays.get("edge_index", arrays.get("edges"))
+    if ends is None:
         raise raw.failure("it has no array edge_index or edges")
-    ends = arrays[name]
     if ends.ndim != 2 or 2 not in ends.shape or ends.dtype.kind not in "iu":
-        raise raw.failure(f"{name} must hold whole numbers of shape [2, E], but has {ends.dtype} {list(ends.shape)}")
+        raise raw.failure(f"edges must be whole numbers of shape [2, E], but are {ends.dtype} {list(ends.shape)}")
     ends = ends if ends.shape[0] == 2 else ends.T
     columns = {role: Column.of_array(role, end) for role, end in zip(("source", "target"), ends, strict=True)}
-    weight = next((name for name in ("edge_weight", "weight") if name in arrays), None)
-    if weight is not None and arrays[weight].shape == (ends.shape[1],):
-        columns["weight"] = Column.of_array("weight", arrays[weight])
+    weight = arrays.get("edge_weight", arrays.get("weight"))
+    if weight is not None and weight.shape == (ends.shape[1],):
+        columns["weight"] = Column.of_array("weight", weight)
     return Table(columns, raw.path.name)
 
 
@@ -255,12 +245,9 @@ def _is_column(name: str, array: npt.NDArray[Any]) -> bool:
 def frame_to_table(frame: Any, source: str) -> Table:
     """A pandas data frame as a table; its index is not part of it."""
     names = [str(name) for name in frame.columns]
-    if len(set(names)) < len(names):
-        raise AsgatError(f"Two columns of {source} are called {Counter(names).most_common(1)[0][0]!r:.80}.")
+    _check_distinct(names, source)
     columns = {}
     for name, key in zip(names, frame.columns, strict=True):
-        series = frame[key]
-        missing = np.asarray(series.isna(), dtype=bool)
-        objects = [None if absent else value for value, absent in zip(series.tolist(), missing.tolist(), strict=True)]
-        columns[name] = Column.of_objects(name, objects)
+        cells = zip(frame[key].tolist(), frame[key].isna().tolist(), strict=True)
+        columns[name] = Column.of_objects(name, (None if absent else value for value, absent in cells))
     return Table(columns, source)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from torch import Tensor, nn
@@ -13,6 +15,7 @@ from asgat.config import TrainConfig
 from asgat.data.dataset import Split
 from asgat.errors import AsgatError
 from asgat.training.checkpoint import Checkpointer
+from asgat.training.lanes import Layout, ProgramGroup
 from asgat.training.minibatch import MinibatchProgram
 from asgat.training.objective import evaluate
 from asgat.training.program import Program, Task, epochs_of, other_model, shapes
@@ -31,7 +34,7 @@ from asgat.training.run_state import (
 
 OWN_SETTINGS = ("lr", "weight_decay", "dropout")  # in which stacked runs may differ
 Progress = Callable[[Job, Epoch], None]
-MakeProgram = Callable[[Task, Sequence[Run], Sequence[State | None]], Program]
+MakeProgram = Callable[[Task, Sequence[Run], Sequence[State | None]], Program | ProgramGroup]
 
 
 def train(
@@ -147,44 +150,63 @@ def train_runs(
         make_program: how to train; by default chosen by the settings.
     """
     snapshots: dict[int, State] = {}
-    with checkpointer or nullcontext():
+    with ExitStack() as resources:
         if checkpointer:
+            resources.enter_context(checkpointer)
             snapshots = checkpointer.restore(checkpointer.load(), runs)
             _check_best_states(task, runs)
         yield from ((i, run) for i, run in enumerate(runs) if run.finished)
         waiting = [i for i, run in enumerate(runs) if not run.finished]
-        config = runs[0].job.config
-        room = 1
-        if not make_program and task.stacks(config):
+        config, layout, room = runs[0].job.config, Layout(), 1
+        if make_program is None and task.stacks(config):
             _check_settings([run.job.config for run in runs])
-            room = at_once or len(runs)
-        if make_program is None:
+            layout = Layout.of(task, config)
+            room = layout.room(at_once) or len(runs)
+        if layout.lanes > 1:
+            executor = resources.enter_context(ThreadPoolExecutor(layout.lanes))
+            make_program = partial(ProgramGroup, lanes=layout.lanes, executor=executor)
+        elif make_program is None:
             make_program = MinibatchProgram if getattr(config, "batch_size", None) is not None else Program
         while waiting:
-            active, clock = waiting[:room], time.perf_counter()
-            program = make_program(task, [runs[i] for i in active], [snapshots.pop(i, None) for i in active])
-            epochs = epochs_of(program)
-            running = [row for row, run in enumerate(program.runs) if not run.attempt_ended]
-            while running and not _recompose(program, len(running)):
-                limit = min(run.job.config.epochs - run.epoch for run in (program.runs[row] for row in running))
-                done = epochs.run(limit)
-                epochs.keep(_advance(program.runs, running, done, progress))
-                clock = _share_time(clock, [program.runs[row] for row in running])
-                running = [row for row in running if not program.runs[row].attempt_ended]
-                if checkpointer and checkpointer.due(len(done)) and running:
-                    current = {i: program.snapshot(row) for row, i in enumerate(active)}
-                    _save(checkpointer, runs, snapshots | current)
-            del epochs  # its memory first, then that of the next
-            snapshots |= {active[row]: program.snapshot(row) for row in running}
-            ended = [row for row in range(len(active)) if row not in running]
-            _end_attempts(program, ended)
-            _share_time(clock, [program.runs[row] for row in ended])
+            active = waiting[:room]
+            with layout.threads():
+                own = {i: snapshots.pop(i, None) for i in active}
+                program = make_program(task, [runs[i] for i in active], list(own.values()))
+                _train_until_runs_end(program, runs, active, snapshots, progress, checkpointer)
             waiting = [i for i in waiting if not runs[i].finished]
             for i in active:
                 if runs[i].finished:
                     yield i, runs[i]
             if checkpointer and checkpointer.asked and waiting:
                 _save(checkpointer, runs, snapshots)
+
+
+def _train_until_runs_end(
+    program: Program | ProgramGroup,
+    runs: Sequence[Run],
+    active: Sequence[int],
+    snapshots: dict[int, State],
+    progress: Progress | None,
+    checkpointer: Checkpointer | None,
+) -> None:
+    """Trains the runs of a program until enough of them have ended their attempt; adds snapshots of the others."""
+    clock = time.perf_counter()
+    epochs = epochs_of(program) if isinstance(program, Program) else program
+    running = [row for row, run in enumerate(program.runs) if not run.attempt_ended]
+    while running and not _recompose(program, len(running)):
+        limit = min(run.job.config.epochs - run.epoch for run in (program.runs[row] for row in running))
+        done = epochs.run(limit)
+        epochs.keep(_advance(program.runs, running, done, progress))
+        clock = _share_time(clock, [program.runs[row] for row in running])
+        running = [row for row in running if not program.runs[row].attempt_ended]
+        if checkpointer and checkpointer.due(len(done)) and running:
+            current = {i: program.snapshot(row) for row, i in enumerate(active)}
+            _save(checkpointer, runs, snapshots | current)
+    del epochs  # its memory first, then that of the next
+    snapshots |= {active[row]: program.snapshot(row) for row in running}
+    ended = [row for row in range(len(active)) if row not in running]
+    _end_attempts(program, ended)
+    _share_time(clock, [program.runs[row] for row in ended])
 
 
 def _check_best_states(task: Task, runs: Sequence[Run]) -> None:
@@ -223,7 +245,7 @@ def _advance(
     return better
 
 
-def _recompose(program: Program, running: int) -> bool:
+def _recompose(program: Program | ProgramGroup, running: int) -> bool:
     """Whether the places of ended runs are worth giving up: on CUDA a smaller program is recorded again."""
     return running <= len(program.runs) / 2 if program.capturable else running < len(program.runs)
 
@@ -236,7 +258,7 @@ def _share_time(clock: float, runs: Sequence[Run]) -> float:
     return now
 
 
-def _end_attempts(program: Program, rows: Sequence[int]) -> None:
+def _end_attempts(program: Program | ProgramGroup, rows: Sequence[int]) -> None:
     sound = [row for row in rows if not program.runs[row].attempt_diverged]
     scores = dict(zip(sound, program.scores(sound), strict=True)) if sound else {}
     for row in rows:

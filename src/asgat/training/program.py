@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from asgat.config import TrainConfig
+from asgat.config import ASGATConfig, TrainConfig
 from asgat.data.dataset import Split
 from asgat.errors import AsgatError
 from asgat.kernels.dropout import dropout_seeds
@@ -52,7 +52,8 @@ class Task:
             operator = self.inputs[1] if len(self.inputs) == 2 else None
             able = isinstance(operator, SpectralOperator) and not operator.exact_sums and self.resumable
             able = able and getattr(config, "batch_size", None) is None
-            self._known["stacks"] = able and stackable(self.example(config))
+            single = config.replace(members=1) if isinstance(config, ASGATConfig) else config
+            self._known["stacks"] = able and stackable(self.example(single))
         return bool(self._known["stacks"])
 
     def example(self, config: TrainConfig) -> nn.Module:

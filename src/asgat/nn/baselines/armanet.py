@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.nn import ARMAConv
 
 from asgat.kernels.sparse_features import SparseFeatures, dropout, linear
-from asgat.nn.baselines.layer_stack import LayerStack, layer_sizes
+from asgat.nn.baselines.layer_stack import LayerStack
 from asgat.nn.baselines.propagation import symmetric
 
 
@@ -35,23 +35,14 @@ class ARMANet(LayerStack):
 
     matrix = staticmethod(symmetric)
 
-    def __init__(
-        self,
-        in_channels: int,
-        hidden_channels: int,
-        out_channels: int,
-        num_layers: int = 2,
-        dropout: float = 0.5,
-        stacks: int = 2,
-        depth: int = 1,
-        skip_dropout: float = 0.75,
-    ) -> None:
-        sizes = layer_sizes(in_channels, hidden_channels, out_channels, num_layers)
-        settings: dict[str, Any] = {"num_stacks": stacks, "num_layers": depth, "shared_weights": True}
-        super().__init__((ARMAConv(a, b, dropout=skip_dropout, **settings) for a, b in sizes), dropout)
+    @staticmethod
+    def make_layer(
+        in_channels: int, out_channels: int, stacks: int = 2, depth: int = 1, skip_dropout: float = 0.75
+    ) -> ARMAConv:
+        layer = ARMAConv(in_channels, out_channels, stacks, depth, shared_weights=True, dropout=skip_dropout)
         if depth == 1:  # nothing is iterated
-            for layer in self.layers:
-                layer.register_parameter("weight", None)
+            layer.register_parameter("weight", None)
+        return layer
 
     def activation(self, x: Tensor) -> Tensor:
         return F.dropout(x, self.dropout, self.training)  # the ReLU is inside the layer

@@ -11,7 +11,7 @@ from torch_geometric.nn import ChebConv
 
 from asgat.graph import Graph
 from asgat.kernels.sparse_features import SparseFeatures, dropout, linear
-from asgat.nn.baselines.layer_stack import LayerStack, layer_sizes
+from asgat.nn.baselines.layer_stack import LayerStack
 
 
 class ChebNet(LayerStack):
@@ -31,17 +31,9 @@ class ChebNet(LayerStack):
     def matrix(graph: Graph) -> sp.csr_array:
         return -graph.normalised_adjacency
 
-    def __init__(
-        self,
-        in_channels: int,
-        hidden_channels: int,
-        out_channels: int,
-        num_layers: int = 2,
-        dropout: float = 0.5,
-        order: int = 2,
-    ) -> None:
-        sizes = layer_sizes(in_channels, hidden_channels, out_channels, num_layers)
-        super().__init__((ChebConv(a, b, K=order + 1) for a, b in sizes), dropout)
+    @staticmethod
+    def make_layer(in_channels: int, out_channels: int, order: int = 2) -> ChebConv:
+        return ChebConv(in_channels, out_channels, K=order + 1)
 
     def apply_layer(self, layer: Any, x: Tensor | SparseFeatures, step: SparseFeatures) -> Tensor:
         x = dropout(x, self.dropout, self.training)

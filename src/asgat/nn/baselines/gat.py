@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -38,14 +39,19 @@ class GAT(LayerStack):
         out_channels: int,
         num_layers: int = 2,
         dropout: float = 0.6,
-        heads: int = 8,
-        out_heads: int = 1,
-        attention_dropout: float = 0.6,
+        **settings: Any,
     ) -> None:
-        widths = [in_channels, *[heads * hidden_channels] * (num_layers - 1)]
+        super().__init__(in_channels, hidden_channels, out_channels, num_layers, dropout, **settings)
+
+    def make_layers(
+        self, sizes: list[int], heads: int = 8, out_heads: int = 1, attention_dropout: float = 0.6
+    ) -> Iterator[GATConv]:
         shared: dict[str, Any] = {"dropout": attention_dropout, "add_self_loops": False}
-        hidden = [GATConv(width, hidden_channels, heads, **shared) for width in widths[:-1]]
-        super().__init__([*hidden, GATConv(widths[-1], out_channels, out_heads, concat=False, **shared)], dropout)
+        width, *hidden, out_channels = sizes
+        for channels in hidden:
+            yield GATConv(width, channels, heads, **shared)
+            width = heads * channels
+        yield GATConv(width, out_channels, out_heads, concat=False, **shared)
 
     def forward(self, x: Tensor | SparseFeatures, edge_index: Edges, edge_weight: Tensor | None = None) -> Tensor:
         looped = propagation(x, edge_index, edge_weight, self.matrix)

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch_geometric.nn import GCNConv
 
 from asgat.kernels.sparse_features import SparseFeatures, dropout, linear
-from asgat.nn.baselines.layer_stack import LayerStack, layer_sizes
+from asgat.nn.baselines.layer_stack import LayerStack
 from asgat.nn.baselines.propagation import renormalised
 
 
@@ -22,12 +22,7 @@ class GCN(LayerStack):
     """
 
     matrix = staticmethod(renormalised)
-
-    def __init__(
-        self, in_channels: int, hidden_channels: int, out_channels: int, num_layers: int = 2, dropout: float = 0.5
-    ) -> None:
-        sizes = layer_sizes(in_channels, hidden_channels, out_channels, num_layers)
-        super().__init__((GCNConv(a, b) for a, b in sizes), dropout)
+    make_layer = GCNConv
 
     def apply_layer(self, layer: Any, x: Tensor | SparseFeatures, step: SparseFeatures) -> Tensor:
         out: Tensor = step.matmul(linear(dropout(x, self.dropout, self.training), layer.lin.weight)) + layer.bias

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,11 +13,12 @@ from torch import Tensor, nn
 
 from asgat.geometry.relations import KINDS, Relations
 from asgat.kernels.sparse_features import SparseFeatures, dropout, linear
+from asgat.nn.baselines.layer_stack import LayerStack
 
 VIRTUAL_NODES = KINDS + 1  # the last is the node itself
 
 
-class GeomGCN(nn.Module):
+class GeomGCN(LayerStack):
     r"""`"Geom-GCN: Geometric Graph Convolutional Networks" <https://arxiv.org/abs/2002.05287>`_: neighbours in the
     graph and in a latent space, grouped by direction.
 
@@ -33,37 +36,34 @@ class GeomGCN(nn.Module):
     The plane is that of Isomap, Poincaré or struc2vec, the setting ``space`` (:mod:`asgat.data.published_relations`).
     ``forward`` takes the matrix of :func:`virtual_nodes` as sparse features.
 
-    Args:
-        hidden_channels: size of a virtual node in hidden layers, which output nine times as many features.
-        dropout: on the input of every layer.
+    Arguments as in :class:`~asgat.nn.baselines.layer_stack.LayerStack`; ``hidden_channels`` is the size of a virtual
+    node in hidden layers, which output nine times as many features.
 
     Cost per layer: O(9 · N · in · out + P · out), P pairs in both neighbourhoods.
     """
 
-    def __init__(
-        self, in_channels: int, hidden_channels: int, out_channels: int, num_layers: int = 2, dropout: float = 0.5
-    ) -> None:
-        super().__init__()
-        sizes = [in_channels, *[VIRTUAL_NODES * hidden_channels] * (num_layers - 1), VIRTUAL_NODES * out_channels]
-        self.layers = nn.ModuleList(nn.Linear(a, b, bias=False) for a, b in pairwise(sizes))
-        self.dropout = dropout
+    activation = staticmethod(lambda virtual: torch.relu(virtual.flatten(1)))
+
+    def __init__(self, *sizes: Any, **settings: Any) -> None:
+        super().__init__(*sizes, **settings)
         self.reset_parameters()
+
+    def make_layers(self, sizes: list[int]) -> Iterator[nn.Module]:
+        in_channels, *others = sizes
+        widths = [in_channels, *(VIRTUAL_NODES * channels for channels in others)]
+        return (nn.Linear(a, b, bias=False) for a, b in pairwise(widths))
 
     def reset_parameters(self) -> None:
         for layer in self.layers:
             for weight in layer.weight.chunk(VIRTUAL_NODES):  # type: ignore[operator]
                 nn.init.xavier_uniform_(weight)
 
-    def forward(self, x: Tensor | SparseFeatures, groups: SparseFeatures) -> Tensor:
-        count = x.size(0)
-        for layer in self.layers[:-1]:
-            x = torch.relu(self._aggregate(x, layer, groups).view(count, -1))
-        return self._aggregate(x, self.layers[-1], groups).mean(dim=1)
+    def forward(self, x: Tensor | SparseFeatures, groups: SparseFeatures) -> Tensor:  # type: ignore[override]
+        return self.run_layers(x, groups).mean(dim=1)
 
-    def _aggregate(self, x: Tensor | SparseFeatures, layer: nn.Module, groups: SparseFeatures) -> Tensor:
+    def apply_layer(self, layer: Any, x: Tensor | SparseFeatures, groups: SparseFeatures) -> Tensor:
         """The virtual nodes of all nodes, [N, 9, C]."""
-        weight: Tensor = layer.weight  # type: ignore[assignment]
-        h = linear(dropout(x, self.dropout, self.training), weight)
+        h = linear(dropout(x, self.dropout, self.training), layer.weight)
         return groups.matmul(h.view(groups.size(1), -1)).view(x.size(0), VIRTUAL_NODES, -1)
 
 

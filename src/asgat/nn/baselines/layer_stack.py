@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -18,22 +18,39 @@ from asgat.nn.baselines.propagation import Edges, propagation
 class LayerStack(nn.Module):
     """Layers in sequence with an activation between them. A model defines its matrix and how a layer is applied.
 
-    Models take ``in_channels``, the number of input features; ``hidden_channels``, the size of each hidden layer;
-    ``out_channels``, the number of classes; ``num_layers``; and ``dropout``, on the input of every layer. PyG's layers
-    hold their weights, and sparse products take the place of PyG's messages.
+    PyG's layers hold the weights, and sparse products take the place of PyG's messages.
 
     Args:
-        layers: the layers.
+        in_channels: number of input features.
+        hidden_channels: size of each hidden layer.
+        out_channels: number of classes.
+        num_layers: number of layers.
         dropout: on the input of every layer.
+        settings: the model's own arguments, those of its ``make_layer``.
     """
 
     matrix: Callable[[Graph], sp.csr_array]
+    make_layer: Callable[..., nn.Module]  # from the numbers of input and output channels
+    apply_layer: Callable[..., Tensor]  # a layer, its input and the graph to its output before the activation
     activation: Callable[[Tensor], Tensor] = staticmethod(torch.relu)
 
-    def __init__(self, layers: Iterable[nn.Module], dropout: float) -> None:
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        num_layers: int = 2,
+        dropout: float = 0.5,
+        **settings: Any,
+    ) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(layers)
+        sizes = [in_channels, *[hidden_channels] * (num_layers - 1), out_channels]
+        self.layers = nn.ModuleList(self.make_layers(sizes, **settings))
         self.dropout = dropout
+
+    def make_layers(self, sizes: list[int], **settings: Any) -> Iterator[nn.Module]:
+        """The layers between these numbers of channels."""
+        return (self.make_layer(a, b, **settings) for a, b in pairwise(sizes))
 
     def reset_parameters(self) -> None:
         for layer in self.layers:
@@ -47,14 +64,3 @@ class LayerStack(nn.Module):
         for layer in self.layers[:-1]:
             x = self.activation(self.apply_layer(layer, x, *graph))
         return self.apply_layer(self.layers[-1], x, *graph)
-
-    def apply_layer(self, layer: Any, x: Tensor | SparseFeatures, *graph: Any) -> Tensor:
-        """One layer before its activation."""
-        raise NotImplementedError
-
-
-def layer_sizes(
-    in_channels: int, hidden_channels: int, out_channels: int, num_layers: int
-) -> Iterator[tuple[int, int]]:
-    """Numbers of input and output channels of every layer."""
-    return pairwise([in_channels, *[hidden_channels] * (num_layers - 1), out_channels])

@@ -27,7 +27,6 @@ def propagation(
     Args:
         x: node features; the matrix takes their device and type.
         edges: the graph, as edges [2, E] (read as undirected), a ``Graph``, or such a matrix built before.
-        edge_weight: weights [E] of the edges.
         matrix: one of the functions below.
     """
     if not isinstance(edges, SparseFeatures):
