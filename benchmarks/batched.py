@@ -1,4 +1,4 @@
-"""Ten splits trained as one program and one after the other: seconds and scores of both.
+"""Ten splits stacked and one after the other: seconds, and whether the scores are the same.
 
 python benchmarks/batched.py --datasets texas,chameleon --device cuda --json batched.json
 """
@@ -11,40 +11,33 @@ import time
 from pathlib import Path
 from typing import Any
 
-from asgat.training.batched import run_batched
+import torch
 
 from asgat.data import load_dataset
 from asgat.recipe import load_config
-from asgat.training.runner import run
+from asgat.training.loop import train_jobs
+from asgat.training.run_state import Job, RunResult, run_seed
+from asgat.training.runner import make_task, run_split
 
 
 def compare(name: str, model: str, runs: list[int], device: str, changes: dict[str, Any]) -> dict[str, Any]:
-    """Both ways with the data set's recipe, including the table, after a few epochs of each that compile kernels."""
-    dataset = load_dataset(name)
-    config = load_config(name, model, changes)
-    few = config.replace(epochs=2, max_restarts=0)
-    run_batched(dataset, model, [few], runs, device=device)
-    run(dataset, model, few, runs[:1], device=device)
-    seconds, results = [], []
-    for way in ("batched", "sequential"):
+    """Both ways with the data set's recipe, after a few epochs of each that compile kernels."""
+    dataset, config = load_dataset(name), load_config(name, model, changes)
+    task = make_task(dataset, model, config, torch.device(device))
+
+    def train(settings: Any, at_once: int | None) -> tuple[float, list[float]]:
+        jobs = [Job(run_split(dataset, i), run_seed(0, i, len(dataset.splits)), settings, i) for i in runs]
         start = time.perf_counter()
-        if way == "batched":
-            results += run_batched(dataset, model, [config], runs, device=device)
-        else:
-            results.append(run(dataset, model, config, runs, device=device))
-        seconds.append(time.perf_counter() - start)
-    return {
-        "dataset": name,
-        "model": model,
-        "runs": len(runs),
-        "device": device,
-        "config": config.to_dict(),
-        "batched_seconds": seconds[0],
-        "sequential_seconds": seconds[1],
-        "ratio": seconds[1] / seconds[0],
-        "batched": {key: results[0][key] for key in ("micro_f1", "epochs", "ms_per_epoch", "restarts")},
-        "sequential": {key: results[1][key] for key in ("micro_f1", "epochs", "ms_per_epoch", "restarts")},
-    }
+        outcomes = dict(train_jobs(task, jobs, at_once))
+        scores = [outcome.micro_f1 for _, outcome in sorted(outcomes.items()) if isinstance(outcome, RunResult)]
+        return time.perf_counter() - start, scores
+
+    ways = {"stacked": None, "sequential": 1}
+    for at_once in ways.values():
+        train(config.replace(epochs=2, max_restarts=0), at_once)
+    timed = {way: train(config, at_once) for way, at_once in ways.items()}
+    figures = {way: {"seconds": seconds, "micro_f1": scores} for way, (seconds, scores) in timed.items()}
+    return {"dataset": name, "model": model, "device": device, "config": config.to_dict(), **figures}
 
 
 def main() -> None:
@@ -61,12 +54,11 @@ def main() -> None:
     for name in options.datasets.split(","):
         row = compare(name, options.model, list(range(options.runs)), options.device, changes)
         rows.append(row)
-        scores = ", ".join(
-            f"{way} {100 * row[way]['micro_f1']['mean']:.2f} ± {100 * row[way]['micro_f1']['std']:.2f} in "
-            f"{row[way + '_seconds']:.1f} s, {row[way]['epochs']:.0f} epochs"
-            for way in ("batched", "sequential")
-        )
-        print(f"{name}, {options.model}, {row['runs']} runs: {scores}; {row['ratio']:.2f} times as fast", flush=True)
+        stacked, sequential = row["stacked"], row["sequential"]
+        same = "the same" if stacked["micro_f1"] == sequential["micro_f1"] else "other"
+        ratio = sequential["seconds"] / stacked["seconds"]
+        print(f"{name}, {options.model}: stacked {stacked['seconds']:.1f} s, one after the other "
+              f"{sequential['seconds']:.1f} s ({ratio:.2f} times); {same} scores", flush=True)  # fmt: skip
     if options.json:
         options.json.write_text(json.dumps({"rows": rows}, indent=2) + "\n", encoding="utf-8")
 

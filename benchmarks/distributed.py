@@ -78,11 +78,11 @@ def parity_rank(
 def parity(names: list[str], ranks: list[int], epochs: int, precision: str, sums: list[str]) -> dict[str, Any]:
     """Losses of ranks compared with one process and, for scale, one process whose initial weights differ by 1e-7."""
     import torch
-    from asgat.training.trainer import train
     from torch import multiprocessing
 
     from asgat.nn.registry import model_spec
-    from asgat.training.runner import make_inputs
+    from asgat.training.inputs import make_inputs
+    from asgat.training.loop import train
 
     rows = []
     dtype = getattr(torch, precision)
@@ -93,7 +93,7 @@ def parity(names: list[str], ranks: list[int], epochs: int, precision: str, sums
         x, operator = make_inputs(data, "asgat-cheb", config, torch.device("cpu"))
         inputs = x.to(dtype=dtype), operator.to(dtype=dtype)
 
-        def build(shift: float, config: Any = config, data: Any = data) -> Any:
+        def build(shift: float, config: Any, data: Any = data) -> Any:
             model = spec.make(config, data.num_features, data.num_classes, data.num_nodes).to(dtype)
             draw = torch.Generator().manual_seed(1)
             with torch.no_grad():

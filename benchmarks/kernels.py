@@ -8,24 +8,20 @@ from __future__ import annotations
 import argparse
 
 import torch
-from asgat.training.step import CapturedEpochs, Step
 from torch.profiler import ProfilerActivity, profile
 
 from asgat.bench.published_config import published_config
 from asgat.data import load_dataset
-from asgat.nn.registry import model_spec
-from asgat.training.runner import make_inputs
+from asgat.training.program import CapturedEpochs, one_run
+from asgat.training.runner import make_task
 
 
 def kernel_times(dataset: str) -> list[tuple[str, float, float]]:
     """Name, microseconds and launches per epoch of every kernel, longest first, with the published settings."""
     device = torch.device("cuda")
     data, config = load_dataset(dataset), published_config(dataset)
-    inputs = make_inputs(data, "asgat-cheb", config, device)
-    torch.manual_seed(0)
-    model = model_spec("asgat-cheb").make(config, data.num_features, data.num_classes, data.num_nodes).to(device)
-    labels = torch.from_numpy(data.y).to(device)
-    epochs = CapturedEpochs(Step(model, inputs, labels, data.splits[0], config, "micro_f1"), seed=0)
+    task = make_task(data, "asgat-cheb", config, device)
+    epochs = CapturedEpochs(one_run(task, data.splits[0], config))
     for _ in range(3):
         epochs.run(epochs.chunk)
     with profile(activities=[ProfilerActivity.CUDA]) as profiler:
