@@ -48,7 +48,7 @@ def stack(models: Sequence[Model]) -> Model:
                     values = torch.stack([vars(owner)[kind][name].detach() for owner in owners])
                     learned = isinstance(value, nn.Parameter)
                     vars(target)[kind][name] = nn.Parameter(values, value.requires_grad) if learned else values
-        if isinstance(getattr(target, "dropout", None), float):
+        if isinstance(getattr(target, "dropout", None), int | float):
             target.dropout = tuple(float(owner.dropout) for owner in owners)
     return stacked
 
