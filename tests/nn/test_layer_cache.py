@@ -4,7 +4,7 @@ from typing import Any, cast
 
 from tests.strategies import ZOO
 
-from asgat.filters import HeatFilter
+from asgat.filters import HeatFilter, MLPFilter
 from asgat.nn import ASGATConv
 from asgat.nn.layer_cache import LayerCache
 from asgat.nn.stacking import stack
@@ -37,5 +37,6 @@ def test_the_filter_of_a_stack_of_one_is_that_of_its_run():
     cache = LayerCache()
     one = cast(Any, cache.filter_of(layer.filter, 1))
     assert cache.filter_of(layer.filter, 1) is one
-    assert dict(one.named_parameters())["layers.0.weight"].shape == layer.filter.layers[0].weight.shape[1:]
-    assert one.__class__ is layer.filter.__class__
+    shapes = [value.shape[1:] for value in layer.filter.state_dict().values()]
+    assert [value.shape for value in one.state_dict().values()] == shapes
+    assert isinstance(one, MLPFilter)

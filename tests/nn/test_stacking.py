@@ -208,7 +208,7 @@ def test_a_single_model_takes_no_given_seeds():
 
 @pytest.mark.parametrize(
     ("dropout", "options", "count"),
-    [([0.5], {}, 4), ([0.0, 0.5], {"jump": True}, 5), ([0.0, 0.0], {}, 0), ([0.5], {"num_layers": 3}, 6)],
+    [([0.5], {}, 4), ([0, 0.5], {"jump": True}, 5), ([0.0, 0.0], {}, 0), ([0.5], {"num_layers": 3}, 6)],
 )
 def test_dropouts_are_counted(dropout, options, count):
     stacked = stack([make(0, torch.float32, p, **options) for p in dropout]).eval()

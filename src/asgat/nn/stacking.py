@@ -45,10 +45,10 @@ def stack(models: Sequence[Model]) -> Model:
         for kind in ("_parameters", "_buffers"):
             for name, value in vars(target)[kind].items():
                 if value is not None:
-                    together = torch.stack([vars(owner)[kind][name].detach() for owner in owners])
+                    values = torch.stack([vars(owner)[kind][name].detach() for owner in owners])
                     learned = isinstance(value, nn.Parameter)
-                    vars(target)[kind][name] = nn.Parameter(together, value.requires_grad) if learned else together
-        if isinstance(getattr(target, "dropout", None), float):
+                    vars(target)[kind][name] = nn.Parameter(values, value.requires_grad) if learned else values
+        if isinstance(getattr(target, "dropout", None), int | float):
             target.dropout = tuple(float(owner.dropout) for owner in owners)
     return stacked
 
