@@ -41,9 +41,3 @@ def test_bounds_that_are_none_are_refused(bounds: list[int]) -> None:
 def test_tensors_of_the_wrong_kind_are_refused(bounds: torch.Tensor) -> None:
     with pytest.raises(AsgatError, match="int64"):
         RaggedRows(bounds)
-
-
-def test_to_the_same_device_is_the_same_object() -> None:
-    rows = RaggedRows(torch.tensor([0, 2]))
-    assert rows.to("cpu") is rows
-    assert "1 rows, 2 entries" in repr(rows)

@@ -267,7 +267,7 @@ def test_a_hub_is_looked_at_up_to_256_entries(leaves, complete):
     x = shifted(Graph.from_edges([[0] * leaves, list(range(1, leaves + 1))]))
     table = build_truncated(x, 2, candidates=600, keep=600, rows=[0, 5])
     assert table.complete.tolist() == [complete, complete]
-    assert table.num_candidates == 2 * 257
+    assert table.index.numel() == 2 * 257
 
 
 @pytest.mark.parametrize(

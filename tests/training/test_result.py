@@ -188,7 +188,7 @@ def test_with_a_tolerance_rows_above_it_are_widened(blocks, operators, tolerance
     assert result["max_bound"] < loose["max_bound"]
     assert result["certified_share"] >= loose["certified_share"]
     assert len(operators) > 1
-    sizes = [operator.table.num_candidates for operator in operators]
+    sizes = [operator.table.index.numel() for operator in operators]
     assert sizes == sorted(sizes)
     before, after = (operator.table.indptr.diff() for operator in (operators[0], last))
     assert (after >= before).all()

@@ -1,7 +1,5 @@
 """A filter with a band of frequencies removed, for the paper's frequency ablation."""
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from asgat.errors import AsgatError

@@ -1,7 +1,5 @@
 """The filters of several runs as one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

@@ -1,7 +1,5 @@
 """The heat kernel, a low-pass filter."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """The paper's learned filter."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import cast

@@ -1,7 +1,5 @@
 """A personalised PageRank with learned weights."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

@@ -1,7 +1,5 @@
 """A polynomial with learned coefficients."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

@@ -1,7 +1,5 @@
 """The base class of spectral filters."""
 
-from __future__ import annotations
-
 import copy
 from abc import ABC, abstractmethod
 from typing import Any, TypeVar

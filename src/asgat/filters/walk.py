@@ -1,7 +1,5 @@
 """The response of random walks: a fixed polynomial in 1 − λ."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """Which implementation serves which device."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module

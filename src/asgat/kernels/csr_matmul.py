@@ -1,7 +1,5 @@
 """A product with a sparse matrix whose pattern is fixed and whose values change."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from torch import Tensor

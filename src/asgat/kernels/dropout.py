@@ -1,7 +1,5 @@
 """Dropout whose mask is computed, not stored."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar

@@ -5,8 +5,6 @@ There each run is computed as a single run would be, so that its numbers do not 
 Other devices compute all runs in one call.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

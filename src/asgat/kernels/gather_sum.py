@@ -1,7 +1,5 @@
 """Weighted sums of gathered rows, in one pass."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """A PyTorch operator that costs little to call."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

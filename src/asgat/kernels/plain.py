@@ -1,7 +1,5 @@
 """The same operators in plain PyTorch, for devices without compiled kernels: slower, with more memory."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

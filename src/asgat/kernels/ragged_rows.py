@@ -1,7 +1,5 @@
 """Rows of different lengths over one array of entries, in buckets for a GPU."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 
@@ -22,10 +20,8 @@ class RaggedRows:
         indptr: bounds, [N + 1], int64, from 0, not decreasing.
 
     Attributes:
-        indptr: the bounds.
         order: the rows by bucket, [N].
-        widths: padded length of the rows of each bucket.
-        counts: number of rows of each bucket.
+        widths, counts: padded length and number of the rows of each bucket.
     """
 
     def __init__(self, indptr: Tensor) -> None:
@@ -42,26 +38,14 @@ class RaggedRows:
         self.order = torch.argsort(length, stable=True)
         self.widths, self.counts = buckets(length)
 
-    @property
-    def device(self) -> torch.device:
-        return self.indptr.device
-
-    def to(self, device: torch.device | str) -> RaggedRows:
-        return self if torch.device(device) == self.device else RaggedRows(self.indptr.to(device))
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.num_rows} rows, {self.num_entries} entries, {self.device})"
-
 
 def buckets(length: Tensor) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Widths and numbers of rows of the buckets, narrowest first; waits for the device."""
     widest = max(NARROWEST, int(length.max())) if length.numel() else NARROWEST
     powers = [NARROWEST << i for i in range((widest - 1).bit_length() - (NARROWEST - 1).bit_length() + 1)]
     within = torch.bucketize(length, torch.tensor(powers, device=length.device))
-    pending = 0
-    widths, counts = [], []
-    rows_within = torch.bincount(within, minlength=len(powers)).tolist()
-    for width, count in zip(powers, rows_within, strict=True):
+    pending, widths, counts = 0, [], []
+    for width, count in zip(powers, torch.bincount(within, minlength=len(powers)).tolist(), strict=True):
         pending += count
         if pending and (width == powers[-1] or pending * width > WORTH_A_LAUNCH):
             widths.append(width)

@@ -1,7 +1,5 @@
 """Softmax over short rows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

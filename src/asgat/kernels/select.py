@@ -1,7 +1,5 @@
 """The k best entries of every ragged row, scored on the fly."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,8 +1,7 @@
 """Sparse node features, multiplied without being made dense."""
 
-from __future__ import annotations
-
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,6 +15,7 @@ from asgat.kernels import each_run
 from asgat.kernels.dropout import Probability, drops
 
 
+@dataclass(eq=False, repr=False)
 class SparseFeatures:
     r"""A feature matrix [N, F] with most entries zero, in CSR form with the pattern of its transpose.
 
@@ -37,17 +37,15 @@ class SparseFeatures:
                 [0.]])
     """
 
-    def __init__(
-        self, value: Tensor, indptr: Tensor, index: Tensor, indptr_t: Tensor, index_t: Tensor, order_t: Tensor
-    ) -> None:
-        self.value = value
-        self.indptr, self.index = indptr, index
-        self.indptr_t, self.index_t, self.order_t = indptr_t, index_t, order_t
+    value: Tensor
+    indptr: Tensor
+    index: Tensor
+    indptr_t: Tensor
+    index_t: Tensor
+    order_t: Tensor
 
     @classmethod
-    def from_dense(
-        cls, x: Any, device: torch.device | str | None = None, dtype: torch.dtype = torch.float32
-    ) -> SparseFeatures:
+    def from_dense(cls, x: Any, device: torch.device | str | None = None, dtype: torch.dtype = torch.float32) -> Self:
         """From a numpy array, a tensor or a SciPy sparse matrix; O(N · F) once, O(nnz) for a sparse one.
 
         ``device`` defaults to the tensor's, or to the CPU.
@@ -80,21 +78,16 @@ class SparseFeatures:
         """Share of the N · F entries that are stored."""
         return self.value.numel() / max(1, self.shape.numel())
 
-    def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> SparseFeatures:
-        return SparseFeatures(
-            self.value.to(device=device, dtype=dtype), *(tensor.to(device=device) for tensor in self._pattern)
-        )
+    def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Self:
+        moved = {field.name: getattr(self, field.name).to(device=device) for field in fields(self)}
+        return replace(self, **moved | {"value": self.value.to(device=device, dtype=dtype)})
 
-    def dropout(self, p: Probability, training: bool = True) -> SparseFeatures:
+    def dropout(self, p: Probability, training: bool = True) -> Self:
         """Dropout on the non-zeros alone: the same distribution as on the dense matrix, whose zeros stay zero."""
         if not drops(p, training):
             return self
         shared = isinstance(p, tuple) and len(p) > 1 and self.value.dim() == 1
-        return self.with_value(kernels.dropout(self.value.unsqueeze(0) if shared else self.value, p))
-
-    def with_value(self, value: Tensor) -> SparseFeatures:
-        """Other entries in the same places."""
-        return SparseFeatures(value, *self._pattern)
+        return replace(self, value=kernels.dropout(self.value.unsqueeze(0) if shared else self.value, p))
 
     def matmul(self, dense: Tensor) -> Tensor:
         """The product with [F, C], O(nnz · C); with [R, F, C] that of every run, [R, N, C]."""
@@ -116,10 +109,6 @@ class SparseFeatures:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({list(self.shape)}, density={self.density:.4f}, {self.dtype}, {self.device})"
-
-    @property
-    def _pattern(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        return self.indptr, self.index, self.indptr_t, self.index_t, self.order_t
 
 
 def dropout(x: Tensor | SparseFeatures, p: Probability, training: bool = True) -> Tensor | SparseFeatures:

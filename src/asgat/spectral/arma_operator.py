@@ -1,7 +1,5 @@
 """Scores by rational functions of the Laplacian, with conjugate gradients."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import TypeVar

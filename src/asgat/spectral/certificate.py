@@ -15,8 +15,6 @@ A truncated table does not know what was left out. There a sample of rows is com
 measured: the error of the kept scores, or the excess of the best node left out over the worst score kept.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -1,9 +1,8 @@
 """Chebyshev coefficients of a filter's response."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -70,7 +69,7 @@ class ChebyshevInterpolation:
             return filter.transformed_in_double(self.points, self.transform).to(self.dtype)
         return filter.transformed(*self._rounded)
 
-    def to(self, device: torch.device, dtype: torch.dtype) -> ChebyshevInterpolation:
+    def to(self, device: torch.device, dtype: torch.dtype) -> Self:
         rational = None if self.rational is None else self.rational.to(device, dtype)
         return replace(self, device=device, dtype=dtype, rational=rational)
 

@@ -1,7 +1,5 @@
 """Scores by Chebyshev polynomials of the Laplacian."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import torch

@@ -1,7 +1,5 @@
 """Linear systems with symmetric positive matrices, for many right-hand sides at once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

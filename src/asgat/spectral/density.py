@@ -1,7 +1,5 @@
 """How a graph's eigenvalues are distributed, at linear cost."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Scores by eigen-decomposition."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 import torch

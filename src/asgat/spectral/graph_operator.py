@@ -1,7 +1,5 @@
 """Operators of a whole graph, which can filter signals."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 
 from torch import Tensor

@@ -1,7 +1,5 @@
 """Rational functions fitted to a response, with denominators that conjugate gradients can invert."""
 
-from __future__ import annotations
-
 import copy
 import math
 from dataclasses import dataclass

@@ -1,11 +1,10 @@
 """Rational functions in place of a filter's responses."""
 
-from __future__ import annotations
-
 import copy
 import math
 from collections import deque
 from dataclasses import dataclass
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -72,7 +71,7 @@ class RationalResponse:
         taken, self.fallback = self.fallback, None
         return taken
 
-    def to(self, device: torch.device, dtype: torch.dtype) -> RationalResponse:
+    def to(self, device: torch.device, dtype: torch.dtype) -> Self:
         moved = copy.copy(self)
         moved.fit, moved.dtype, moved._known = self.fit.to(device), dtype, deque(maxlen=4)
         moved.denominator = None if self.denominator is None else self.denominator.to(device)

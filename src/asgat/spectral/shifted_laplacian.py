@@ -1,12 +1,10 @@
 """The matrix whose Chebyshev polynomials the operators are made of."""
 
-from __future__ import annotations
-
 import copy
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -92,7 +90,7 @@ class ShiftedLaplacian:
         for term in polynomials(self._with_gradient.matmul, signal.flatten(1), order):
             yield term.view(signal.shape)
 
-    def to(self, device: torch.device, dtype: torch.dtype) -> ShiftedLaplacian:
+    def to(self, device: torch.device, dtype: torch.dtype) -> Self:
         moved = copy.copy(self)
         moved.device, moved.dtype = device, dtype
         for cached in ("_csr", "_double", "_with_gradient"):

@@ -1,7 +1,5 @@
 """The interface of all spectral operators."""
 
-from __future__ import annotations
-
 import copy
 from abc import ABC, abstractmethod
 from typing import Any, Self

@@ -1,7 +1,5 @@
 """The k largest scores of every row, ties to the lower index."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 
 import torch

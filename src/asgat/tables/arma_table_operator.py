@@ -1,7 +1,5 @@
 """Scores by rational functions of the Laplacian, expanded on a candidate table."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

@@ -1,10 +1,8 @@
 """The candidate table: the kept values of all T_i(X) for every node, and bounds on those left out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -13,7 +11,7 @@ from asgat.errors import AsgatError
 
 Progress = Callable[[int, int], None]
 
-# Unit of relative rounding, and the absolute error below the range of normal numbers.
+# Relative rounding and underflow of stored values: |stored - true| <= rounding * |true| + underflow.
 ROUNDING = {
     torch.float64: (0.0, 0.0),  # the precision of the recurrence itself
     torch.float32: (2.0**-24, 2.0**-150),
@@ -65,22 +63,8 @@ class CandidateTable:
         return self.value.size(1) - 1
 
     @property
-    def num_candidates(self) -> int:
-        return self.index.numel()
-
-    @property
     def candidates_per_node(self) -> float:
-        return self.num_candidates / max(self.num_nodes, 1)
-
-    @property
-    def rounding(self) -> float:
-        """Unit of relative rounding of the stored values: ``|stored - true| <= rounding * |true| + underflow``."""
-        return ROUNDING[self.value.dtype][0]
-
-    @property
-    def underflow(self) -> float:
-        """Absolute error of values too small for the relative one; in float16 those below 6e-5."""
-        return ROUNDING[self.value.dtype][1]
+        return self.index.numel() / max(self.num_nodes, 1)
 
     @property
     def nbytes(self) -> int:
@@ -92,17 +76,17 @@ class CandidateTable:
     def device(self) -> torch.device:
         return self.value.device
 
-    def to(self, device: torch.device | str) -> CandidateTable:
+    def to(self, device: torch.device | str) -> Self:
         return replace(self, **{name: getattr(self, name).to(device) for name in _TENSORS})
 
-    @staticmethod
-    def concatenate(tables: Sequence[CandidateTable]) -> CandidateTable:
+    @classmethod
+    def concatenate(cls, tables: Sequence[Self]) -> Self:
         """The rows of several tables, in order."""
         joined = {name: torch.cat([getattr(t, name) for t in tables]) for name in ("index", "value", *_PER_ROW)}
         indptr = _bounds(torch.cat([t.indptr.diff() for t in tables]))
-        return CandidateTable(indptr, **joined, exact=all(t.exact for t in tables))
+        return cls(indptr, **joined, exact=all(t.exact for t in tables))
 
-    def replace_rows(self, rows: Any, other: CandidateTable) -> CandidateTable:
+    def replace_rows(self, rows: Any, other: Self) -> Self:
         """This table with row ``rows[j]`` replaced by row j of another: O(nnz) time, two more tables of memory."""
         rows = torch.as_tensor(rows, dtype=torch.int64, device=self.device)
         if other.order != self.order or other.value.dtype != self.value.dtype:
@@ -120,9 +104,9 @@ class CandidateTable:
             raise AsgatError(f"Row numbers must lie from 0 to {self.num_nodes - 1}, but range over {span}.")
         source = torch.arange(self.num_nodes, device=self.device)
         source[rows] = self.num_nodes + torch.arange(len(rows), device=self.device)
-        return CandidateTable.concatenate([self, other.to(self.device)]).take(source)
+        return self.concatenate([self, other.to(self.device)]).take(source)
 
-    def take(self, rows: Tensor) -> CandidateTable:
+    def take(self, rows: Tensor) -> Self:
         """A table of the given rows; O(their entries)."""
         rows = rows.to(self.device)
         size = self.indptr.diff()[rows]
@@ -130,7 +114,7 @@ class CandidateTable:
         within = torch.arange(int(indptr[-1]), device=self.device) - indptr[:-1].repeat_interleave(size)
         entry = self.indptr[rows].repeat_interleave(size) + within
         per_row = {name: getattr(self, name)[rows] for name in _PER_ROW}
-        return CandidateTable(indptr, self.index[entry], self.value[entry], **per_row, exact=self.exact)
+        return replace(self, indptr=indptr, index=self.index[entry], value=self.value[entry], **per_row)
 
     def __repr__(self) -> str:
         kind = "exact" if self.exact else "truncated"

@@ -1,7 +1,5 @@
 """The candidate table from exact rows of T_i(X): for graphs up to some hundred thousand nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -3,8 +3,6 @@
 Importing this module imports numba, so the builder does it at its first call.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Scores on rows of a candidate table: all of them, or those that one rank or one batch holds."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,7 +15,7 @@ from asgat.kernels import RaggedRows, rescore, select_top
 from asgat.spectral.certificate import Certificate, certify
 from asgat.spectral.chebyshev_interpolation import ChebyshevInterpolation
 from asgat.spectral.spectral_operator import UNREACHABLE, SpectralOperator
-from asgat.tables.candidate_table import CandidateTable
+from asgat.tables.candidate_table import ROUNDING, CandidateTable
 
 
 class RowOperator(SpectralOperator):
@@ -169,7 +167,7 @@ class RowOperator(SpectralOperator):
             raise AsgatError("A truncated table is certified with rows of the whole graph; use TableOperator.certify.")
         if self._magnitude is None:
             self._magnitude = _largest_magnitudes(table)
-        bounds = table.above, table.below, self._magnitude, table.complete, table.rounding, table.underflow
+        bounds = table.above, table.below, self._magnitude, table.complete, *ROUNDING[table.value.dtype]
         return certify(self.coefficients(filter), score.amin(dim=-1), *bounds)
 
     def __getstate__(self) -> dict[str, Any]:

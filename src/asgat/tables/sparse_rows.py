@@ -1,7 +1,5 @@
 """A square sparse matrix as plain arrays, for compiled loops."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +24,7 @@ class SparseRows:
     records: npt.NDArray[Any] | None = None
 
     @classmethod
-    def of(cls, shifted: Any) -> SparseRows:
+    def of(cls, shifted: Any) -> "SparseRows":
         """From a SciPy sparse matrix; copied only if it is not in this form."""
         if isinstance(shifted, SparseRows):
             return shifted

@@ -1,7 +1,5 @@
 """Scores by Chebyshev polynomials, for a few candidates per node instead of all nodes."""
 
-from __future__ import annotations
-
 import copy
 from typing import Literal, Self
 

@@ -1,7 +1,5 @@
 """The candidate table from small neighbourhoods: for graphs whose exact rows cost too much."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

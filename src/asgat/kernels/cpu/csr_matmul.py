@@ -1,7 +1,5 @@
 """CPU kernel of :func:`asgat.kernels.csr_matmul`."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """CPU kernel of :func:`asgat.kernels.dropout`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

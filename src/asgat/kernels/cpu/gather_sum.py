@@ -1,7 +1,5 @@
 """CPU kernels of :func:`asgat.kernels.gather_sum`."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any
 

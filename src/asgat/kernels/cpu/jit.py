@@ -1,7 +1,5 @@
 """How the CPU kernels are compiled, and how many threads they take."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any

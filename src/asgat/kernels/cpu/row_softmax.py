@@ -1,7 +1,5 @@
 """CPU kernels of :func:`asgat.kernels.row_softmax`."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """CPU kernels of :func:`asgat.kernels.select_top`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """CUDA kernels of :func:`asgat.kernels.gather_sum`."""
 
-from __future__ import annotations
-
 import torch
 import triton  # type: ignore[import-not-found,import-untyped,unused-ignore]
 import triton.language as tl  # type: ignore[import-not-found,import-untyped,unused-ignore]

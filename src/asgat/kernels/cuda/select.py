@@ -1,7 +1,5 @@
 """CUDA kernels of :func:`asgat.kernels.select_top`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch
