@@ -180,7 +180,8 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, graph: Any = None, x: Any = None) -> npt.NDArray[Any]:
         """The most likely class of every node of the fitted graph, or of another with the same columns."""
-        return np.asarray(self.classes_[self.predict_proba(graph, x).argmax(axis=1)])
+        probability = self.predict_proba(graph, x)
+        return np.asarray(self.classes_[probability.argmax(axis=1)])
 
     @torch.no_grad()
     def predict_proba(self, graph: Any = None, x: Any = None) -> npt.NDArray[np.float64]:
