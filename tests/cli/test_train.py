@@ -21,7 +21,7 @@ QUICK = ["--set", "epochs=3", "--set", "hidden=4", "--set", "max_restarts=0"]
 
 def timeless(result):
     return {
-        **{k: v for k, v in result.items() if k not in ("ms_per_epoch", "peak_memory_mb", "model_sha256")},
+        **{k: v for k, v in result.items() if k not in ("ms_per_epoch", "peak_memory_mb")},
         "rows": [{k: v for k, v in row.items() if k not in ("seconds", "peak_memory_mb")} for row in result["rows"]],
     }
 

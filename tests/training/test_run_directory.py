@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors import safe_open
-from safetensors.torch import save_file
+from safetensors.torch import load, save_file
 
 from asgat.data import load_dataset
 from asgat.errors import AsgatError
@@ -395,3 +395,11 @@ def test_a_run_that_is_replaced_is_whole_or_has_no_result(tmp_path, monkeypatch,
         assert found.keys() == {"config.toml", "metrics.jsonl", "model.safetensors", "result.json", "graph.npz"}
         assert json.loads(found["result.json"])["model_sha256"] == sha256(found["model.safetensors"])
     load_model(tmp_path)
+
+
+def test_equal_models_give_equal_bytes_that_safetensors_reads():
+    state = {name: torch.full((3, 2), float(i)) for i, name in enumerate("abcdefgh")}
+    metadata = {f"key {i}": i for i in range(20)}
+    content = encode_model(state, metadata)
+    assert all(encode_model(dict(reversed(state.items())), metadata) == content for _ in range(5))
+    assert all(torch.equal(value, state[name]) for name, value in load(content).items())

@@ -182,8 +182,12 @@ def metrics_lines(run: int, history: Sequence[Epoch]) -> list[str]:
 
 
 def encode_model(state: State, metadata: Mapping[str, Any]) -> bytes:
-    """Weights, settings and sizes as the content of ``model.safetensors``."""
-    return save(state, metadata={key: json.dumps(value) for key, value in metadata.items()})
+    """Weights, settings and sizes as the content of ``model.safetensors``; equal models give equal bytes."""
+    content = save(state, metadata={key: json.dumps(value) for key, value in metadata.items()})
+    size = int.from_bytes(content[:8], "little")
+    header = json.dumps(json.loads(content[8 : 8 + size]), sort_keys=True).encode()  # it comes in a random order
+    header += b" " * (-len(header) % 8)
+    return len(header).to_bytes(8, "little") + header + content[8 + size :]
 
 
 def sha256(content: bytes) -> str:
