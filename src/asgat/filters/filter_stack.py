@@ -67,8 +67,5 @@ class FilterStack(SpectralFilter):
     def fixed(self) -> bool:
         return self.filter.fixed
 
-    def reset_parameters(self) -> None:
-        """Nothing to draw: the parameters belong to the filter."""
-
     def extra_repr(self) -> str:
         return f"runs={self.runs}, heads={self.heads}"

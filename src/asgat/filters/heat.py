@@ -29,11 +29,10 @@ class HeatFilter(SpectralFilter):
         if not (scale > 0 and math.isfinite(scale)):
             raise AsgatError(f"The heat kernel's scale must be a positive number, but is {scale}.")
         self.scale, self.learned = scale, learned
-        start = torch.empty(heads)
         if learned:
-            self.log_scale = nn.Parameter(start)
+            self.log_scale = nn.Parameter(torch.empty(heads))
         else:
-            self.register_buffer("log_scale", start)
+            self.register_buffer("log_scale", torch.empty(heads))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -38,11 +38,7 @@ class MLPFilter(SpectralFilter):
     """
 
     def __init__(
-        self,
-        heads: int,
-        hidden: Sequence[int] = (64, 64),
-        output_activation: str = "none",
-        exact_bias: bool = False,
+        self, heads: int, hidden: Sequence[int] = (64, 64), output_activation: str = "none", exact_bias: bool = False
     ) -> None:
         super().__init__(heads)
         if output_activation not in OUTPUT_ACTIVATIONS:
@@ -52,8 +48,7 @@ class MLPFilter(SpectralFilter):
             raise AsgatError(f"Hidden sizes of the filter must be at least 1, but are {list(hidden)}.")
         self.output_activation = output_activation
         self.exact_bias = exact_bias and output_activation == "none"
-        sizes = [1, *hidden, heads]
-        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(sizes))
+        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise([1, *hidden, heads]))
         self.activation = OUTPUT_ACTIVATIONS[output_activation]()
         self.reset_parameters()
 

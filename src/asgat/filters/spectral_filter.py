@@ -14,7 +14,7 @@ Module = TypeVar("Module", bound=nn.Module)
 class SpectralFilter(nn.Module, ABC):
     r"""A response :math:`g: [0, \lambda_{\max}] \to \mathbb{R}^{heads}`, differentiable in its parameters.
 
-    A new filter is one file: a subclass with :meth:`forward` and :meth:`reset_parameters`.
+    A new filter is one file: a subclass with :meth:`forward` and, if it has parameters, :meth:`reset_parameters`.
 
     Args:
         heads: number of responses, one per attention head.
@@ -47,9 +47,8 @@ class SpectralFilter(nn.Module, ABC):
         """Whether training does not change the responses; attention is then computed once."""
         return False
 
-    @abstractmethod
     def reset_parameters(self) -> None:
-        """Draw the parameters again."""
+        """Draw the parameters again; by default there are none."""
 
 
 def shell(module: Module) -> Module:

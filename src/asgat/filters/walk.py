@@ -28,9 +28,6 @@ class WalkFilter(SpectralFilter):
             raise AsgatError(f"The window of a walk must be at least 1, but is {window}.")
         self.window = window
 
-    def reset_parameters(self) -> None:
-        """Nothing to draw: the response is fixed."""
-
     def forward(self, frequency: Tensor) -> Tensor:
         step = 1.0 - frequency
         response = torch.zeros_like(step)

@@ -49,28 +49,28 @@ def dropout(x: Tensor, p: Probability, training: bool = True) -> Tensor:
     """
     if not drops(p, training):
         return x
+    seeds = None
     if isinstance(p, tuple):
         seeds = _seeds.get()
-        seed = torch.randint(2**62, (len(p),), device=x.device) if seeds is None else seeds()
-        if len(p) > 1:
-            return dropout_runs(x, _on_device(p, x.device), seed)
-        if x.device.type != "cpu":
-            return dropout_runs(x.unsqueeze(0), _on_device(p, x.device), seed).squeeze(0)
-        return _apply(x, p[0], int(seed))
-    if x.device.type != "cpu" or x.dtype not in (torch.float32, torch.float64) or torch.compiler.is_compiling():
+    elif x.device.type != "cpu" or x.dtype not in (torch.float32, torch.float64) or torch.compiler.is_compiling():
         return F.dropout(x, p)
-    return _apply(x, p, int(torch.randint(2**62, ())))
+    else:
+        p = (p,)
+    seed = torch.randint(2**62, (len(p),), device=x.device) if seeds is None else seeds()
+    return dropout_runs(x, _on_device(p, x.device), seed)
 
 
 def dropout_runs(x: Tensor, p: Tensor, seed: Tensor) -> Tensor:
     """Dropout of stacked runs, with a probability and a seed for each, [R] and [R].
 
     On every device run r has the mask that :func:`dropout` has on the CPU where it draws ``seed[r]``, whatever the
-    other runs are, and nothing waits for the device. ``x`` is [R, ...], or [1, ...] shared by all runs.
+    other runs are, and nothing waits for the device. ``x`` is [R, ...], or [1, ...] shared by all runs; of a single
+    run it has any shape.
 
     Cost: O(entries) time, no memory in addition to the output.
     """
-    return _apply(x.contiguous(), p, seed)
+    out: Tensor = _Dropout.apply(x.contiguous(), p, seed)  # type: ignore[no-untyped-call]
+    return out
 
 
 @cache
@@ -79,18 +79,11 @@ def _on_device(p: tuple[float, ...], device: torch.device) -> Tensor:
     return torch.tensor(p, dtype=torch.float64, device=device)
 
 
-def _apply(x: Tensor, p: float | Tensor, seed: int | Tensor) -> Tensor:
-    out: Tensor = _Dropout.apply(x, p, seed)  # type: ignore[no-untyped-call]
-    return out
-
-
 class _Dropout(torch.autograd.Function):
-    """Of one run, given numbers, or of stacked runs, given tensors."""
-
     @staticmethod
-    def forward(ctx: Any, x: Tensor, p: float | Tensor, seed: int | Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor, p: Tensor, seed: Tensor) -> Tensor:
         ctx.p, ctx.seed = p, seed
-        ctx.shared = isinstance(p, Tensor) and x.size(0) != p.numel()
+        ctx.shared = p.numel() > 1 and x.size(0) == 1
         return _masked(x, p, seed)
 
     @staticmethod
@@ -99,7 +92,10 @@ class _Dropout(torch.autograd.Function):
         return to_x.sum(dim=0, keepdim=True) if ctx.shared else to_x, None, None
 
 
-def _masked(x: Tensor, p: float | Tensor, seed: int | Tensor) -> Tensor:
-    kernel = kernels("dropout", x)
-    out: Tensor = kernel.dropout_runs(x, p, seed) if isinstance(p, Tensor) else kernel.dropout(x, p, seed)
-    return out
+def _masked(x: Tensor, p: Tensor, seed: Tensor) -> Tensor:
+    shape = x.shape if p.numel() == 1 else (p.numel(), *x.shape[1:])
+    if not x.numel():
+        return x.new_empty(shape)
+    rows = x.view(1 if p.numel() == 1 else x.size(0), -1)
+    out: Tensor = kernels("dropout", x).dropout_runs(rows, p, seed)
+    return out.view(shape)

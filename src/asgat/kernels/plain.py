@@ -32,12 +32,10 @@ def gather_sum_grad_weight(grad: Tensor, x: Tensor, index: Tensor) -> Tensor:
 
 
 def csr_matmul(indptr: Tensor, index: Tensor, value: Tensor, dense: Tensor) -> Tensor:
-    if dense.dim() == 3:
-        runs = zip(value.expand(dense.size(0), -1), dense, strict=True)
-        return torch.stack([csr_matmul(indptr, index, *own) for own in runs])
     rows = indptr.numel() - 1
     row = torch.repeat_interleave(torch.arange(rows, device=dense.device), indptr.diff(), output_size=index.numel())
-    return dense.new_zeros(rows, dense.size(1)).index_add_(0, row, dense.index_select(0, index) * value[:, None])
+    out = dense.new_zeros(*dense.shape[:-2], rows, dense.size(-1))
+    return out.index_add_(-2, row, dense.index_select(-2, index) * value.unsqueeze(-1))
 
 
 def select_top(
@@ -83,20 +81,14 @@ def select_top_grad(value: Tensor, position: Tensor, grad: Tensor) -> Tensor:
     return (held * kept).sum(dim=1)
 
 
-def dropout(x: Tensor, p: float, seed: int) -> Tensor:
-    generator = torch.Generator(x.device).manual_seed(seed)
-    kept = torch.rand(x.shape, generator=generator, device=x.device) >= p
-    return x * kept / (1.0 - p)
-
-
 def dropout_runs(x: Tensor, p: Tensor, seed: Tensor) -> Tensor:
     """The mask of the compiled kernels, computed in 64-bit whole numbers."""
-    place = torch.arange(x[0].numel(), device=x.device)
+    place = torch.arange(x.size(1), device=x.device)
     low, high = (seed & 0xFFFFFFFF)[:, None], (seed >> 32)[:, None]
     word = _mix((_mix((place & 0xFFFFFFFF) ^ low) + high + (place >> 32)) & 0xFFFFFFFF)
     limit = (p * 2.0**32).clamp(max=2.0**32 - 1).long()[:, None]
     scale = (1.0 / (1.0 - p)).to(x.dtype)[:, None]
-    return (x.reshape(x.size(0), -1) * scale).where(word >= limit, 0).view(p.numel(), *x.shape[1:])
+    return (x * scale).where(word >= limit, 0)
 
 
 def _mix(word: Tensor) -> Tensor:

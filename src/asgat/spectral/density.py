@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from asgat.graph import Graph
 from asgat.spectral.chebyshev_interpolation import jackson
+from asgat.spectral.shifted_laplacian import polynomials
 
 
 def spectral_density(
@@ -21,12 +22,8 @@ def spectral_density(
         return np.zeros_like(frequency)
     shifted = -graph.normalised_adjacency
     signal = np.random.default_rng(seed).choice([-1.0, 1.0], size=(graph.num_nodes, samples))
-    before, now = signal, shifted @ signal
-    moment = [1.0, float(np.mean(signal * now))]
-    for _ in range(moments - 1):
-        before, now = now, 2.0 * (shifted @ now) - before
-        moment.append(float(np.mean(signal * now)))
-    damped = np.array(moment) * jackson(moments).numpy()
+    terms = polynomials(lambda x: shifted @ x, signal, moments)
+    damped = np.array([np.mean(signal * term) for term in terms]) * jackson(moments).numpy()
     damped[1:] *= 2.0
     x = np.clip(frequency - 1.0, -0.9999, 0.9999)
     series = np.cos(np.outer(np.arccos(x), np.arange(moments + 1))) @ damped

@@ -41,6 +41,7 @@ class Rational:
         return 1.0 + self.denominator @ chebyshev_values(x, self.denominator.size(1))[:, 1:].t()
 
 
+@dataclass(eq=False)
 class RationalFit:
     r"""Fits :math:`p / q` to responses given at Chebyshev points, in double precision and for all heads at once.
 
@@ -60,39 +61,39 @@ class RationalFit:
     (points · (P + Q) + (P + Q)³)), a few milliseconds for a dozen heads.
 
     Args:
-        numerator: degree Q.
-        denominator: degree P.
+        numerator, denominator: degrees Q and P.
         condition: largest max q / min q.
         fit_error: error relative to the largest response up to which no further round is needed: a smooth response then
             needs no denominator, and no high order to be expanded.
     """
 
-    def __init__(
-        self, numerator: int = 18, denominator: int = 12, condition: float = 30.0, fit_error: float = 0.01
-    ) -> None:
+    numerator: int = 18
+    denominator: int = 12
+    condition: float = 30.0
+    fit_error: float = 0.01
+
+    def __post_init__(self) -> None:
+        numerator, denominator = self.numerator, self.denominator
         if numerator < 1 or denominator < 1:
             raise AsgatError(f"numerator and denominator must be at least 1, but are {numerator} and {denominator}.")
-        if condition <= 1.0:
-            raise AsgatError(f"condition must be above 1, but is {condition}.")
-        if not fit_error >= 0.0:
-            raise AsgatError(f"fit_error must not be negative, but is {fit_error}.")
-        self.numerator, self.denominator, self.condition, self.fit_error = numerator, denominator, condition, fit_error
-        points = max(192, 8 * max(numerator, denominator))
+        if self.condition <= 1.0:
+            raise AsgatError(f"condition must be above 1, but is {self.condition}.")
+        if not self.fit_error >= 0.0:
+            raise AsgatError(f"fit_error must not be negative, but is {self.fit_error}.")
+        degree = max(numerator, denominator)
+        points = max(192, 8 * degree)
         self.points = torch.cos(math.pi * (torch.arange(points, dtype=torch.float64) + 0.5) / points)
         # Between Chebyshev points a polynomial of degree P exceeds its values there by this factor at most.
         self._between = 1.0 / math.cos(math.pi * denominator / (2 * points))
-        self._values = chebyshev_values(self.points, 2 * max(numerator, denominator))
-        top, bottom = torch.arange(numerator + 1), torch.arange(1, denominator + 1)
-        self._pairs = {
-            "pp": _sum_and_difference(top, top),
-            "pq": _sum_and_difference(top, bottom),
-            "qq": _sum_and_difference(bottom, bottom),
-        }
+        self._values = chebyshev_values(self.points, 2 * degree)
+        self._top, self._bottom = slice(0, numerator + 1), slice(1, denominator + 1)
+        order = torch.arange(degree + 1)
+        self._sums, self._differences = order.unsqueeze(1) + order, (order.unsqueeze(1) - order).abs()
 
     def to(self, device: torch.device) -> Self:
         moved = copy.copy(self)
-        moved.points, moved._values = self.points.to(device), self._values.to(device)
-        moved._pairs = {name: (s.to(device), d.to(device)) for name, (s, d) in self._pairs.items()}
+        for name in ("points", "_values", "_sums", "_differences"):
+            setattr(moved, name, getattr(self, name).to(device))
         return moved
 
     def __call__(self, response: Tensor, denominator: Tensor | None = None) -> Rational:
@@ -130,26 +131,27 @@ class RationalFit:
 
     def _factor(self, denominator: Tensor) -> tuple[Tensor, Tensor]:
         """1 / q at the points, and the Cholesky factor of the numerator's normal equations."""
-        weight = 1.0 / (1.0 + denominator @ self._values[:, 1 : self.denominator + 1].t())
-        return weight, torch.linalg.cholesky_ex(self._gram(weight.square(), "pp"))[0]
+        weight = 1.0 / (1.0 + denominator @ self._values[:, self._bottom].t())
+        return weight, torch.linalg.cholesky_ex(self._gram(weight.square(), self._top, self._top))[0]
 
     def _project(self, response: Tensor, weight: Tensor, factor: Tensor) -> Tensor:
         """The numerator b: least squares of p / q against the response."""
-        right = self._means(weight * response)[:, : self.numerator + 1]
+        right = self._means(weight * response)[:, self._top]
         return torch.cholesky_solve(right.unsqueeze(2), factor).squeeze(2)
 
     def _error(self, response: Tensor, numerator: Tensor, weight: Tensor) -> Tensor:
-        values = numerator @ self._values[:, : self.numerator + 1].t()
+        values = numerator @ self._values[:, self._top].t()
         return (values * weight - response).abs().amax(dim=1)
 
     def _normal_equations(self, g: Tensor, weight: Tensor, factor: Tensor) -> tuple[Tensor, Tensor]:
         """For the denominator, [heads, P, P] and [heads, P, 1], with the numerator eliminated."""
         mixed, own = g * weight.square(), (g * weight).square()
-        first = self._means(mixed)[:, : self.numerator + 1].unsqueeze(2)
-        inner = torch.linalg.solve_triangular(factor, torch.cat([first, self._gram(mixed, "pq")], 2), upper=False)
-        right = self._means(own)[:, 1 : self.denominator + 1].unsqueeze(2)
+        both = self._gram(mixed, self._top, slice(0, self.denominator + 1))
+        inner = torch.linalg.solve_triangular(factor, both, upper=False)
+        right = self._means(own)[:, self._bottom].unsqueeze(2)
         columns = inner[:, :, 1:]
-        return self._gram(own, "qq") - columns.mT @ columns, right - columns.mT @ inner[:, :, :1]
+        normal = self._gram(own, self._bottom, self._bottom) - columns.mT @ columns
+        return normal, right - columns.mT @ inner[:, :, :1]
 
     def _ridged(self, normal: Tensor, right: Tensor, ridge: Tensor) -> Tensor:
         """The solution of the smallest ridge that satisfies the condition, or of the largest, moved towards q = 1."""
@@ -171,7 +173,7 @@ class RationalFit:
 
     def _range(self, denominator: Tensor) -> tuple[Tensor, Tensor]:
         """Bounds on q - 1 over all of [-1, 1]."""
-        values = denominator @ self._values[:, 1 : self.denominator + 1].t()
+        values = denominator @ self._values[:, self._bottom].t()
         low, high = values.amin(dim=-1), values.amax(dim=-1)
         middle, half = (low + high) / 2.0, (high - low) / 2.0 * self._between
         return middle - half, middle + half
@@ -180,12 +182,10 @@ class RationalFit:
         """Means of weight · T_i over the points, for all i."""
         return weight @ self._values / self.points.numel()
 
-    def _gram(self, weight: Tensor, which: str) -> Tensor:
+    def _gram(self, weight: Tensor, rows: slice, columns: slice) -> Tensor:
         """Weighted means of T_i T_j = (T_{i+j} + T_{|i-j|}) / 2."""
         mean = self._means(weight)
-        sums, differences = self._pairs[which]
-        product = mean.index_select(1, sums.flatten()) + mean.index_select(1, differences.flatten())
-        return (product / 2.0).view(-1, *sums.shape)
+        return (mean[:, self._sums[rows, columns]] + mean[:, self._differences[rows, columns]]) / 2.0
 
 
 def chebyshev_values(x: Tensor, degree: int) -> Tensor:
@@ -200,7 +200,3 @@ def polynomial_bound(coefficients: Tensor) -> Tensor:
     x = torch.cos(math.pi * (torch.arange(points, dtype=torch.float64, device=coefficients.device) + 0.5) / points)
     values = coefficients.double() @ chebyshev_values(x, degree).t()
     return values.abs().amax(dim=1) / math.cos(math.pi * degree / (2 * points))  # by Bernstein's inequality
-
-
-def _sum_and_difference(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
-    return left.unsqueeze(1) + right, (left.unsqueeze(1) - right).abs()

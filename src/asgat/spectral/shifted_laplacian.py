@@ -134,7 +134,7 @@ def _weighted_sum(coefficients: Tensor, terms: Iterable[Tensor]) -> Tensor:
     return total.transpose(0, 1).contiguous()
 
 
-def polynomials(product: Callable[[Tensor], Tensor], signal: Tensor, order: int) -> Iterator[Tensor]:
+def polynomials(product: Callable[[Any], Any], signal: Any, order: int) -> Iterator[Any]:
     """T_0(X) x, …, T_order(X) x, with order at least 1, where ``product`` multiplies by X."""
     before, now = signal, product(signal)
     yield before

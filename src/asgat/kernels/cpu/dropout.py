@@ -3,36 +3,27 @@
 from typing import Any
 
 import numpy as np
-import torch
 from numba import prange
 from torch import Tensor
 
-from asgat.kernels.cpu.jit import FUSED, compiled, num_threads, use_threads, view
+from asgat.kernels.cpu.jit import FUSED, compiled, num_threads, use_threads
 
 Array = np.ndarray[Any, Any]
 
 
-def dropout(x: Tensor, p: float, seed: int) -> Tensor:
-    out = torch.empty(x.shape, dtype=x.dtype)
-    _drop_runs(view(x).reshape(1, -1), out.view(1, -1).numpy(), np.array([p]), np.array([seed]))
-    return out
-
-
 def dropout_runs(x: Tensor, p: Tensor, seed: Tensor) -> Tensor:
-    out = torch.empty(p.numel(), *x.shape[1:], dtype=x.dtype)
-    _drop_runs(view(x).reshape(len(x), -1), out.view(p.numel(), -1).numpy(), view(p), view(seed))
-    return out
-
-
-def _drop_runs(x: Array, out: Array, p: Array, seed: Array) -> None:
-    scale, limit = (1.0 / (1.0 - p)).astype(out.dtype), np.minimum(p * 2.0**32, 2.0**32 - 1).astype(np.uint32)
-    low, high = (seed & 0xFFFFFFFF).astype(np.uint32), (seed >> 32).astype(np.uint32)
-    threads = num_threads(8 * out.size)
+    out = x.new_empty(p.numel(), x.size(1))
+    rows, share, drawn = x.numpy(), p.numpy(), seed.numpy()
+    limit = np.minimum(share * 2.0**32, 2.0**32 - 1).astype(np.uint32)
+    low, high = (drawn & 0xFFFFFFFF).astype(np.uint32), (drawn >> 32).astype(np.uint32)
+    arguments = rows, out.numpy(), (1.0 / (1.0 - share)).astype(rows.dtype), limit, low, high
+    threads = num_threads(8 * out.numel())
     if threads == 1:
-        _drop_serial(x, out, scale, limit, low, high)
+        _drop_serial(*arguments)
     else:
         with use_threads(threads):
-            _drop_parallel(x, out, scale, limit, low, high, threads)
+            _drop_parallel(*arguments, threads)
+    return out
 
 
 @compiled(FUSED)

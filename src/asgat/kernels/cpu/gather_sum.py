@@ -9,7 +9,7 @@ from numba import prange
 from torch import Tensor
 
 from asgat.kernels.cpu.csr_matmul import csr_matmul
-from asgat.kernels.cpu.jit import RELAXED, compiled, num_threads, use_threads, view
+from asgat.kernels.cpu.jit import RELAXED, compiled, in_blocks, num_threads, use_threads, view
 
 Array = np.ndarray[Any, Any]
 BUCKET_BYTES = 1 << 20  # of the output, within the cache of a core
@@ -49,13 +49,8 @@ def gather_sum_grad_x(grad: Tensor, index: Tensor, weight: Tensor, size: int) ->
 
 def gather_sum_grad_weight(grad: Tensor, x: Tensor, index: Tensor) -> Tensor:
     out = x.new_empty(index.shape)
-    threads = num_threads(index.numel() * x.size(1))
     arguments = view(grad), view(x), view(index), out.numpy()
-    if threads == 1:
-        _dot_rows(*arguments, 0, index.size(0))
-    else:
-        with use_threads(threads):
-            _dot_blocks(*arguments, threads)
+    in_blocks(index.numel() * x.size(1), index.size(0), _dot_rows, _dot_blocks, *arguments)
     return out
 
 

@@ -45,6 +45,16 @@ def use_threads(threads: int) -> Iterator[None]:
         numba.set_num_threads(before)
 
 
+def in_blocks(work: int, rows: int, serial: Callable[..., Any], parallel: Callable[..., Any], *arguments: Any) -> None:
+    """Call ``serial`` for all rows or, if there is work for several threads, ``parallel`` for as many blocks."""
+    threads = num_threads(work)
+    if threads == 1:
+        serial(*arguments, 0, rows)
+    else:
+        with use_threads(threads):
+            parallel(*arguments, threads)
+
+
 def view(tensor: Tensor) -> np.ndarray[Any, Any]:
     """The tensor as a numpy array on the same memory (copied only if it is not contiguous)."""
     array: np.ndarray[Any, Any] = tensor.detach().contiguous().numpy()

@@ -8,7 +8,7 @@ import torch
 from numba import prange
 from torch import Tensor
 
-from asgat.kernels.cpu.jit import FUSED, compiled, num_threads, use_threads, view
+from asgat.kernels.cpu.jit import FUSED, compiled, in_blocks, view
 
 Array = np.ndarray[Any, Any]
 
@@ -22,12 +22,7 @@ def row_softmax(score: Tensor) -> Tensor:
     rows = math.prod(score.shape[:-1])
     shape = rows, score.size(-1)
     arguments = view(score).reshape(shape), out.view(shape).numpy()
-    threads = num_threads(8 * score.numel())
-    if threads == 1:
-        _softmax(*arguments, 0, rows)
-    else:
-        with use_threads(threads):
-            _softmax_blocks(*arguments, threads)
+    in_blocks(8 * score.numel(), rows, _softmax, _softmax_blocks, *arguments)
     return out
 
 
@@ -36,12 +31,7 @@ def row_softmax_grad(weight: Tensor, grad: Tensor) -> Tensor:
     rows = math.prod(weight.shape[:-1])
     shape = rows, weight.size(-1)
     arguments = view(weight).reshape(shape), view(grad).reshape(shape), out.view(shape).numpy()
-    threads = num_threads(2 * weight.numel())
-    if threads == 1:
-        _gradient(*arguments, 0, rows)
-    else:
-        with use_threads(threads):
-            _gradient_blocks(*arguments, threads)
+    in_blocks(2 * weight.numel(), rows, _gradient, _gradient_blocks, *arguments)
     return out
 
 

@@ -9,13 +9,11 @@ BLOCK = 1024  # entries per program
 
 
 def dropout_runs(x: Tensor, p: Tensor, seed: Tensor) -> Tensor:
-    out = torch.empty(p.numel(), *x.shape[1:], dtype=x.dtype, device=x.device)
-    if out.numel() == 0:
-        return out
-    size = out[0].numel()
+    size = x.size(1)
+    out = x.new_empty(p.numel(), size)
     with torch.cuda.device(x.get_device()):
         _drop_kernel[triton.cdiv(size, BLOCK), p.numel()](
-            x.contiguous(), out, p, seed.contiguous(), size, 0 if x.size(0) == 1 else size, BLOCK=BLOCK
+            x, out, p, seed.contiguous(), size, 0 if x.size(0) == 1 else size, BLOCK=BLOCK
         )
     return out
 
@@ -32,14 +30,9 @@ def _mix(word: tl.tensor) -> tl.tensor:
 
 @triton.jit(do_not_specialize=["size", "stride"])  # type: ignore[untyped-decorator,unused-ignore]
 def _drop_kernel(
-    x: tl.tensor,
-    out: tl.tensor,
-    p: tl.tensor,
-    seed: tl.tensor,
-    size: tl.tensor,
-    stride: tl.tensor,
+    x: tl.tensor, out: tl.tensor, p: tl.tensor, seed: tl.tensor, size: tl.tensor, stride: tl.tensor,
     BLOCK: tl.constexpr,
-) -> None:
+) -> None:  # fmt: skip
     run = tl.program_id(1).to(tl.int64)
     place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     within = place < size
