@@ -3,8 +3,6 @@
 The public names below are imported when they are first used, so that ``import asgat`` itself is quick.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

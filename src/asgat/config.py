@@ -1,7 +1,5 @@
 """Settings: frozen, typed, checked when they are made. The same object feeds the API, the command line and the run."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import types

@@ -1,7 +1,5 @@
 """Bit-identical results on every device."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Names and modules of version 0.1 that have moved: for one version they stay importable, with a warning."""
 
-from __future__ import annotations
-
 import sys
 import warnings
 from functools import partial

@@ -1,7 +1,5 @@
 """Recipes: the settings each data set is trained with, as data."""
 
-from __future__ import annotations
-
 import tomllib
 from importlib.resources import files
 from pathlib import Path

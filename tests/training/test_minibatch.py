@@ -62,8 +62,8 @@ def test_kept_states_stand_in_for_what_is_not_computed(monkeypatch):
     (whole,) = step.evaluate()
     rows = torch.arange(0, 40, 4)
     assert torch.allclose(step.logits(rows), whole[rows], atol=1e-10)
-    parts = [step._part(conv, rows, step.limit) for conv in step.net.convs]
-    assert all(len(part.fresh) == 10 and len(part.kept) for part in parts)
+    parts = [step._part(layer, rows, 10) for layer in range(len(step.net.convs))]
+    assert all(len(fresh) == 10 and len(kept) for _, fresh, kept in parts)
     for kept in step.hidden:
         kept += 1.0
     assert not torch.allclose(step.logits(rows), whole[rows], atol=1e-3), "they are used"

@@ -11,9 +11,8 @@ from asgat.training.tensorboard import TensorBoardLog
 
 def test_without_a_folder_nothing_is_done():
     seen: list[int] = []
-    with TensorBoardLog(None) as log:
-        progress = log.beside(lambda run, epoch: seen.append(run))
-        progress(0, Epoch(0, 1, 1.0, 1.0, 0.5))
+    with TensorBoardLog(None, lambda run, epoch: seen.append(run)) as log:
+        log(0, Epoch(0, 1, 1.0, 1.0, 0.5))
     assert seen == [0]
     assert log.writers == {}
 
@@ -24,11 +23,10 @@ def test_every_epoch_is_written(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     seen: list[tuple[int, int]] = []
-    with TensorBoardLog(tmp_path) as log:
-        both = log.beside(lambda run, epoch: seen.append((run, epoch.epoch)))
+    with TensorBoardLog(tmp_path, lambda run, epoch: seen.append((run, epoch.epoch))) as log:
         for run in (0, 3):
             for step in (1, 2, 3):
-                both(run, Epoch(0, step, 1.0 / step, 2.0 / step, step / 4))
+                log(run, Epoch(0, step, 1.0 / step, 2.0 / step, step / 4))
     assert seen == [(0, 1), (0, 2), (0, 3), (3, 1), (3, 2), (3, 3)]
     for run in (0, 3):
         events = EventAccumulator(str(tmp_path / f"run-{run}"))

@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
+from asgat.memory import keep_freed_memory
 from asgat.nn.registry import make_config
-from asgat.training.memory import keep_freed_memory
 
 SETTINGS: dict[str, Any] = dict(
     order=8, heads=4, hidden=16, k=8, candidates=48, form="table", builder="truncated", dropout=0.1,

@@ -40,7 +40,7 @@ def train_in_parts(
     from asgat.distributed.process_group import Group, ReportedByRankZeroError
     from asgat.distributed.shard import InMemory, check_distributed
     from asgat.distributed.trainer import run_distributed
-    from asgat.training.memory import keep_freed_memory
+    from asgat.memory import keep_freed_memory
     from asgat.training.runner import Callbacks
 
     source = InMemory(data, config) if isinstance(data, Dataset) else data

@@ -104,7 +104,7 @@ def predict(
 
 def _train(classifier: Any, encoded: Any, health: Health, out: Path, fresh: bool, tensorboard: Path | None) -> None:
     from asgat.files.lock import locked
-    from asgat.training.memory import keep_freed_memory
+    from asgat.memory import keep_freed_memory
     from asgat.training.run_directory import RunDirectory
     from asgat.training.runner import Callbacks
     from asgat.training.tensorboard import TensorBoardLog
@@ -116,8 +116,8 @@ def _train(classifier: Any, encoded: Any, health: Health, out: Path, fresh: bool
         RunDirectory(out).begin(classifier.describe(encoded.dataset, config), fresh)  # refuses before training
         console.print(f"Training [bold]{classifier.model}[/] with {', '.join(f'{key} {values[key]}' for key in keys)}")
         bar = RunProgress(1, config.epochs)
-        with resumable("No model was written"), bar as progress, TensorBoardLog(tensorboard) as log:
-            callbacks = Callbacks(log.beside(progress), progress.building, keep_freed_memory)
+        with resumable("No model was written"), bar as progress, TensorBoardLog(tensorboard, progress) as log:
+            callbacks = Callbacks(log, progress.building, keep_freed_memory)
             classifier.fit_encoded(encoded, health, callbacks, out)
         classifier.save_pretrained(out)
 

@@ -129,15 +129,15 @@ class Job:
 
     def run(self, data: Any, model: str, config: Any, out: Path, tensorboard: Path | None = None) -> dict[str, Any]:
         """Trains a model and returns its result; all training of `train` and `compare` goes through this."""
-        from asgat.training.memory import keep_freed_memory
+        from asgat.memory import keep_freed_memory
         from asgat.training.runner import Callbacks, run
         from asgat.training.tensorboard import TensorBoardLog
 
         where = f"[bold]{escape(data.name)}[/] ({data.protocol} splits), {escape(str(data.graph))}"
         console.print(f"[bold]{model}[/] on {where}")
         bar = RunProgress(len(self.runs), config.epochs)
-        with resumable("Finished runs are saved"), bar as progress, TensorBoardLog(tensorboard) as log:
-            callbacks = Callbacks(log.beside(progress), progress.building, keep_freed_memory, counted=progress.finished)
+        with resumable("Finished runs are saved"), bar as progress, TensorBoardLog(tensorboard, progress) as log:
+            callbacks = Callbacks(log, progress.building, keep_freed_memory, counted=progress.finished)
             return run(data, model, config, self.runs, self.seed, self.device, out, self.fresh, callbacks)
 
 

@@ -1,7 +1,5 @@
 """Rows of a layer's features between ranks, forward and, as gradients, back."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

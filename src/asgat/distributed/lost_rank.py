@@ -1,7 +1,5 @@
 """How a rank of a distributed job ends when another one is lost: with a sentence, at once."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """The ranks of a job: how one joins the others, and how it learns that one of them is gone."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re
@@ -9,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, Self
 
 import torch
 import torch.distributed as dist
@@ -42,7 +40,7 @@ class Group:
         self.lost_rank = lost_rank or LostRankExit(rank)
 
     @classmethod
-    def join(cls, device: torch.device | str = "cpu", lost_rank: LostRankExit | None = None) -> Group:
+    def join(cls, device: torch.device | str = "cpu", lost_rank: LostRankExit | None = None) -> Self:
         """Joins the job that the launcher's variables describe.
 
         Raises:

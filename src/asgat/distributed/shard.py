@@ -1,7 +1,5 @@
 """What one rank holds: its block of nodes, their features and labels, and their rows of the candidate table."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 

@@ -1,7 +1,5 @@
 """Training divided among ranks: each owns a block of nodes, and all of them take the steps of one process."""
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Callable, Sequence

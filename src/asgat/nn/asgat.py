@@ -1,7 +1,5 @@
 """The model: spectral attention layers, one after the other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, Literal, cast
 

@@ -1,7 +1,5 @@
 """The spectral attention layer, with PyG's arguments."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

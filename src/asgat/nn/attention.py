@@ -1,8 +1,7 @@
 """Sparse attention over node pairs: select, normalise, aggregate."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -40,15 +39,15 @@ class SparseAttention:
     def heads(self) -> int:
         return self.weight.size(-3)
 
-    def dropout(self, p: Probability, training: bool = True) -> SparseAttention:
+    def dropout(self, p: Probability, training: bool = True) -> Self:
         """The same attention with weights zeroed at random and the others scaled up, as in GAT."""
         return replace(self, weight=dropout(self.weight, p)) if drops(p, training) else self
 
-    def scale(self, factor: Tensor) -> SparseAttention:
+    def scale(self, factor: Tensor) -> Self:
         """The same attention with every head's weights times a factor [heads]."""
         return replace(self, weight=each_run(3, lambda own, by: own * by[..., None, None], self.weight, factor))
 
-    def unsqueeze(self) -> SparseAttention:
+    def unsqueeze(self) -> Self:
         """The same attention as that of a stack of one run."""
         return replace(self, index=self.index.unsqueeze(0), weight=self.weight.unsqueeze(0))
 

@@ -1,7 +1,5 @@
 """What models with spectral attention have in common."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 
 import torch

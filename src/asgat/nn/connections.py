@@ -9,10 +9,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from asgat.available_memory import available_memory
 from asgat.errors import AsgatError
 from asgat.filters import PolynomialFilter, WalkFilter
 from asgat.graph import Graph
+from asgat.memory import available_memory
 from asgat.nn.asgat_conv import OperatorFactory
 from asgat.spectral import ChebyshevOperator, GraphOperator
 from asgat.spectral.graph_operator import as_graph_operator

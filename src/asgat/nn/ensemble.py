@@ -1,7 +1,5 @@
 """Several networks of one form whose predictions are averaged."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import cast

@@ -1,7 +1,5 @@
 """How ASGAT's filter, operator and model are built from settings."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

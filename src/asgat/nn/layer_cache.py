@@ -1,7 +1,5 @@
 """What a layer computes once and uses again."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from asgat.filters import SpectralFilter
@@ -31,8 +29,8 @@ class LayerCache:
             self._filters = FilterStack(filter, runs)
         return self._filters if runs > 1 else self._filters.each()[0]
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> LayerCache:
+    def __deepcopy__(self, memo: dict[int, Any]) -> "LayerCache":
         return LayerCache(self.operator)
 
-    def __reduce__(self) -> tuple[type[LayerCache], tuple[()]]:
+    def __reduce__(self) -> tuple[type["LayerCache"], tuple[()]]:
         return LayerCache, ()

@@ -1,7 +1,5 @@
 """How much memory an operator and a training step on it will take, before any of it is allocated."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,10 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from asgat.available_memory import available_memory
 from asgat.config import ASGATConfig
 from asgat.errors import AsgatError
 from asgat.graph import Graph
+from asgat.memory import available_memory
 from asgat.nn import operator_size as sizes
 from asgat.tables.exact_builder import build_exact
 

@@ -1,7 +1,5 @@
 """Bytes that operators and their scores take, as functions of numbers: nodes, orders, heads, candidates."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch

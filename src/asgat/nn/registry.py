@@ -1,7 +1,5 @@
 """The models by name: settings, how each is built, and what its forward takes in addition to the features."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Several models of one form as one module, so that many runs are one tensor program."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Sequence
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """Adam for one run or for several stacked ones."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 

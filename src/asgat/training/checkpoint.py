@@ -1,7 +1,5 @@
 """Unfinished runs in a file, from which they go on as if they had never stopped."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Sequence

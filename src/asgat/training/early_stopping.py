@@ -1,7 +1,5 @@
 """When to stop, and which epoch counts."""
 
-from __future__ import annotations
-
 import math
 
 

@@ -1,7 +1,5 @@
 """The inputs of a model's ``forward`` for one data set: features, and what the model prepares from the graph."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

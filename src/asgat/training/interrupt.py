@@ -1,7 +1,5 @@
 """Ctrl-C during a training: the first asks it to stop in order, the second stops it at once."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

@@ -1,12 +1,10 @@
 """Runs on several CPU threads: which problem gets how many, and programs that run at the same time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import torch
 
@@ -36,7 +34,7 @@ class Layout:
     one_thread: bool = False
 
     @classmethod
-    def of(cls, task: Task, config: TrainConfig) -> Layout:
+    def of(cls, task: Task, config: TrainConfig) -> Self:
         """The layout for runs that can be stacked. Numbers do not depend on lanes or stacks, only the time does."""
         if task.y.device.type != "cpu" or not isinstance(config, ASGATConfig):
             return cls()

@@ -1,7 +1,5 @@
 """The training loop: every run of every command goes through it."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor

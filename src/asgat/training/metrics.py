@@ -1,7 +1,5 @@
 """Scores of predictions, as fractions between 0 and 1."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 from sklearn.metrics import f1_score, roc_auc_score

@@ -1,7 +1,5 @@
 """Training nodes in batches: what a step holds is bounded by the batch, not by the graph."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +12,6 @@ from torch import Tensor, nn
 from asgat.errors import AsgatError
 from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.asgat import ASGAT
-from asgat.nn.asgat_conv import ASGATConv
 from asgat.tables import RowOperator, TableOperator
 from asgat.training.program import Program, Task
 from asgat.training.run_state import Run, State
@@ -40,17 +37,16 @@ class MinibatchProgram(Program):
 
     def __init__(self, task: Task, runs: Sequence[Run], snapshots: Sequence[State | None]) -> None:
         super().__init__(task, runs, snapshots)
-        x, operator = check_minibatch(self.model, task.inputs)
+        self.x, operator = check_minibatch(self.model, task.inputs)
         assert isinstance(self.model, ASGAT)
-        config = runs[0].job.config
-        self.net, self.objective = self.model, self.objectives[0]
-        self.batch_size = int(getattr(config, "batch_size", None) or len(self.objective.train_nodes))
-        self.limit = FRESH * self.batch_size
-        self.features = _Rows(x)
-        self.operator = operator.rows
+        self.net, self.objective, self.operator = self.model, self.objectives[0], operator.rows
+        self.batch_size = int(getattr(runs[0].job.config, "batch_size", None) or len(self.objective.train_nodes))
         self.number = torch.zeros(operator.num_nodes, dtype=torch.int32, device=self.device)
         widths = [conv.out_channels * (conv.heads if conv.concat else 1) for conv in self.net.convs[:-1]]
-        self.hidden = [kept_rows(operator.num_nodes, width, x.dtype, self.device) for width in widths]
+        self.hidden = [kept_rows(operator.num_nodes, width, self.x.dtype, self.device) for width in widths]
+        if isinstance(self.x, SparseFeatures):
+            arrays = tuple(tensor.cpu().numpy() for tensor in (self.x.value, self.x.index, self.x.indptr))
+            self.rows_of_x = sp.csr_array(arrays, shape=self.x.shape)
         self.evaluate()  # so that there are hidden states to take
 
     @property
@@ -62,10 +58,9 @@ class MinibatchProgram(Program):
         self.set_training(True)
         nodes = self.objective.train_nodes
         total = torch.zeros((), dtype=torch.float64, device=self.device)
-        order = torch.randperm(len(nodes), device=self.device) if self.batch_size < len(nodes) else None
-        for start in range(0, len(nodes), self.batch_size):
-            every = torch.arange(len(nodes), device=self.device)
-            chosen = every if order is None else order[start : start + self.batch_size].sort().values
+        order = (torch.randperm if self.batch_size < len(nodes) else torch.arange)(len(nodes), device=self.device)
+        for batch in order.split(self.batch_size):
+            chosen = batch.sort().values
             loss = self.objective.loss(self.logits(nodes[chosen]), chosen)
             self.adam.step(torch.autograd.grad(loss, self.parameters, allow_unused=True))
             total += loss.detach().double() * (len(chosen) / len(nodes))
@@ -77,17 +72,15 @@ class MinibatchProgram(Program):
     def logits(self, nodes: Tensor) -> Tensor:
         """Logits of some nodes, from hidden states that are computed, or kept where too many would be."""
         parts = []
-        rows = nodes
         for layer in range(len(self.net.convs) - 1, -1, -1):
-            part = self._part(self.net.convs[layer], rows, self.limit if layer else None)
-            parts.append(part)
-            rows = part.fresh
-        hidden: Tensor | SparseFeatures = self.features.take(rows)
-        for layer, part in enumerate(reversed(parts)):
-            if len(part.kept):
+            operator, nodes, kept = self._part(layer, nodes, FRESH * self.batch_size if layer else None)
+            parts.append((operator, kept))
+        hidden = self._input(0, nodes)
+        for layer, (operator, kept) in enumerate(reversed(parts)):
+            if len(kept):
                 assert isinstance(hidden, Tensor)
-                hidden = torch.cat([hidden, self.hidden[layer - 1][part.kept.cpu()].to(hidden.device)])
-            hidden = self.net.apply_layer(layer, hidden, part.operator)
+                hidden = torch.cat([hidden, self._input(layer, kept)])
+            hidden = self.net.apply_layer(layer, hidden, operator)
         assert isinstance(hidden, Tensor)
         return hidden
 
@@ -95,65 +88,45 @@ class MinibatchProgram(Program):
     def evaluate(self) -> tuple[Tensor, ...]:
         """Logits of all nodes, a layer at a time and in it a block of nodes at a time; renews the hidden states."""
         self.set_training(False)
-        out = torch.empty(0)
-        for layer, conv in enumerate(self.net.convs):
-            last = layer == len(self.net.convs) - 1
-            n = self.operator.num_nodes
-            shape = n, conv.out_channels
-            out = torch.empty(shape, dtype=conv.weight.dtype, device=conv.weight.device) if last else self.hidden[layer]
-            for start in range(0, n, self.batch_size):
-                rows = torch.arange(start, min(start + self.batch_size, n), device=conv.weight.device)
-                part = self._part(conv, rows, None)
-                if layer == 0:
-                    x: Tensor | SparseFeatures = self.features.take(part.fresh)
-                else:
-                    x = self.hidden[layer - 1][part.fresh.cpu()].to(conv.weight.device)
-                out[start : start + len(rows)] = self.net.apply_layer(layer, x, part.operator).to(out.device)
-        return (out,)
+        nodes = torch.arange(self.operator.num_nodes, device=self.device)
+        last = self.net.convs[-1]
+        logits = last.weight.new_empty(len(nodes), last.out_channels)
+        for layer, out in enumerate([*self.hidden, logits]):
+            for rows, block in zip(nodes.split(self.batch_size), out.split(self.batch_size), strict=True):
+                operator, fresh, _ = self._part(layer, rows, None)
+                block.copy_(self.net.apply_layer(layer, self._input(layer, fresh), operator))
+        return (logits,)
 
-    def _part(self, conv: ASGATConv, rows: Tensor, limit: int | None) -> _Part:
-        """What a layer needs for some rows of its output: its operator, and the rows of its input in order."""
+    def _input(self, layer: int, nodes: Tensor) -> Any:
+        """Rows of what a layer takes: the features, or the hidden states that the last evaluation left."""
+        if layer:
+            return self.hidden[layer - 1][nodes.cpu()].to(self.device)
+        if isinstance(self.x, SparseFeatures):
+            return SparseFeatures.from_dense(self.rows_of_x[nodes.cpu().numpy()], self.x.device, self.x.dtype)
+        return self.x.index_select(0, nodes)
+
+    @torch.no_grad()
+    def _part(self, layer: int, rows: Tensor, limit: int | None) -> tuple[RowOperator, Tensor, Tensor]:
+        """A layer's operator for some rows of its output, whose input are the rows of some nodes, then of others.
+
+        The first are computed again, at most ``limit`` of them; the others are taken as they are kept.
+        """
+        conv = self.net.convs[layer]
         assert conv.k is not None
         operator = self.operator.take(rows)
-        with torch.no_grad():
-            index, score = operator.top(conv.filter, conv.k)
-            there = score > -torch.inf
-            found, times = torch.unique(index[there].long(), return_counts=True)
-            own = torch.isin(found, rows)
-            others, times = found[~own], times[~own]
-            room = len(others) if limit is None else max(0, limit - len(rows))
-            if len(others) > room:  # the most attended to are computed; ties to the lower node
-                best = torch.sort(times, descending=True, stable=True).indices
-                fresh, kept = others[best[:room]].sort().values, others[best[room:]].sort().values
-            else:
-                fresh, kept = others, others[:0]
-            order = torch.cat([rows, fresh, kept])
-            self.number.zero_()  # a filler of a short row stands for some node, which weighs nothing but must be there
-            self.number[order] = torch.arange(len(order), dtype=torch.int32, device=order.device)
-        return _Part(operator.renumbered(self.number, len(order)), torch.cat([rows, fresh]), kept)
-
-
-class _Part:
-    """A layer's operator for some rows; its input rows are those of ``fresh`` nodes, then of ``kept`` ones."""
-
-    def __init__(self, operator: RowOperator, fresh: Tensor, kept: Tensor) -> None:
-        self.operator, self.fresh, self.kept = operator, fresh, kept
-
-
-class _Rows:
-    """Feature rows by node, sparse or dense."""
-
-    def __init__(self, x: Tensor | SparseFeatures) -> None:
-        self.x = x
-        self.csr: Any = None
-        if isinstance(x, SparseFeatures):
-            arrays = [tensor.cpu().numpy() for tensor in (x.value, x.index, x.indptr)]
-            self.csr = sp.csr_array(tuple(arrays), shape=(x.size(0), x.size(1)))
-
-    def take(self, nodes: Tensor) -> Tensor | SparseFeatures:
-        if isinstance(self.x, SparseFeatures):
-            return SparseFeatures.from_dense(self.csr[nodes.cpu().numpy()], self.x.device, self.x.dtype)
-        return self.x.index_select(0, nodes)
+        index, score = operator.top(conv.filter, conv.k)
+        found, times = torch.unique(index[score > -torch.inf].long(), return_counts=True)
+        own = torch.isin(found, rows)
+        others, times = found[~own], times[~own]
+        fresh, kept = others, others[:0]
+        if limit is not None and len(others) > (room := max(0, limit - len(rows))):
+            # The most attended to are computed; ties to the lower node.
+            best = torch.sort(times, descending=True, stable=True).indices
+            fresh, kept = others[best[:room]].sort().values, others[best[room:]].sort().values
+        order = torch.cat([rows, fresh, kept])
+        self.number.zero_()  # a filler of a short row stands for some node, which weighs nothing but must be there
+        self.number[order] = torch.arange(len(order), dtype=torch.int32, device=order.device)
+        return operator.renumbered(self.number, len(order)), torch.cat([rows, fresh]), kept
 
 
 def kept_rows(rows: int, width: int, dtype: torch.dtype, device: torch.device) -> Tensor:

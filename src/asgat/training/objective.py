@@ -1,7 +1,5 @@
 """What a run is trained on and what it is scored by."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

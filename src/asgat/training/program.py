@@ -1,7 +1,5 @@
 """Epochs of one run, or of several stacked ones, as one tensor program."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What is reported of runs: the row of one, and the result of all of them."""
 
-from __future__ import annotations
-
 import math
 import platform
 import resource

@@ -1,7 +1,5 @@
 """Checks that a ``result.json`` has the structure that training writes, before its values are used."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The run directory: plain files, written whole or not at all, readable without this package."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping, Sequence

@@ -4,8 +4,6 @@ Every way of training (one model, many stacked runs, mini-batches, ranks) drives
 scores of its epochs, so that the rules exist once.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace

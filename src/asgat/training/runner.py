@@ -1,7 +1,5 @@
 """One model over all runs of a data set: ten splits, or ten seeds where there is one split."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -12,12 +10,12 @@ import numpy as np
 import torch
 from torch import nn
 
-from asgat.available_memory import available_memory
 from asgat.config import ASGATConfig, TrainConfig
 from asgat.data.dataset import Dataset, Split
 from asgat.data.digest import dataset_digest
 from asgat.errors import AsgatError
 from asgat.files.lock import locked
+from asgat.memory import available_memory
 from asgat.nn.memory_plan import plan
 from asgat.nn.registry import model_spec
 from asgat.training.checkpoint import Checkpointer

@@ -1,7 +1,5 @@
 """Losses and scores of every epoch for TensorBoard, an extra."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
@@ -11,19 +9,24 @@ from asgat.training.run_state import Epoch
 
 
 class TensorBoardLog:
-    """Writes losses and the validation score of every epoch below a folder, with one sub-folder per run.
+    """A progress callback that also writes the losses and the validation score of every epoch, one sub-folder per run.
 
-    Use it as a context; without a folder it does nothing.
+    Use it as a context.
 
     Args:
         folder: where TensorBoard will look; None writes nothing.
+        progress: called first, with the run and its epoch.
     """
 
-    def __init__(self, folder: Path | str | None) -> None:
-        self.folder = None if folder is None else Path(folder)
+    def __init__(self, folder: Path | str | None, progress: Callable[[int, Epoch], None] | None = None) -> None:
+        self.folder, self.progress = folder, progress
         self.writers: dict[int, Any] = {}
-        if self.folder is not None:
-            self._writer_class()
+        if folder is not None:
+            try:
+                from torch.utils.tensorboard import SummaryWriter
+            except ImportError:
+                raise AsgatError("TensorBoard is not installed; `pip install 'asgat[tensorboard]'`.") from None
+            self._new_writer: Any = SummaryWriter
 
     def __enter__(self) -> Self:
         return self
@@ -33,32 +36,14 @@ class TensorBoardLog:
             writer.close()
 
     def __call__(self, run: int, epoch: Epoch) -> None:
+        if self.progress is not None:
+            self.progress(run, epoch)
         if self.folder is None:
             return
         if run not in self.writers:
             try:
-                self.writers[run] = self._writer_class()(str(self.folder / f"run-{run}"))
+                self.writers[run] = self._new_writer(str(Path(self.folder) / f"run-{run}"))
             except OSError as error:
                 raise AsgatError(f"{self.folder} cannot be written: {error.strerror}. Choose another place.") from error
-        step = epoch.epoch
         for name in ("train_loss", "val_loss", "val_score"):
-            self.writers[run].add_scalar(f"attempt-{epoch.attempt}/{name}", getattr(epoch, name), step)
-
-    def beside(self, progress: Callable[[int, Epoch], None]) -> Callable[[int, Epoch], None]:
-        """A function of a run and its epoch that calls both ``progress`` and this log."""
-        if self.folder is None:
-            return progress
-
-        def both(run: int, epoch: Epoch) -> None:
-            progress(run, epoch)
-            self(run, epoch)
-
-        return both
-
-    @staticmethod
-    def _writer_class() -> Any:
-        try:
-            from torch.utils.tensorboard import SummaryWriter
-        except ImportError:
-            raise AsgatError("TensorBoard is not installed; `pip install 'asgat[tensorboard]'`.") from None
-        return SummaryWriter
+            self.writers[run].add_scalar(f"attempt-{epoch.attempt}/{name}", getattr(epoch, name), epoch.epoch)

@@ -7,10 +7,10 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
-from asgat.available_memory import available_memory
 from asgat.errors import AsgatError
 from asgat.graph import Graph
 from asgat.kernels.sparse_features import SparseFeatures, dropout, linear
+from asgat.memory import available_memory
 from asgat.nn.baselines.propagation import Edges, propagation
 
 _ENTRY_BYTES = 56  # a pair's value and three indices, and what finding the pairs takes

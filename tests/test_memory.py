@@ -1,14 +1,34 @@
-"""Available memory: of the machine, of a control group, of a GPU."""
+"""Available memory, of the machine, of a control group, of a GPU, and the memory of large arrays that is reused."""
 
 import os
+import platform
+import subprocess
+import sys
 
 import pytest
 import torch
 
-from asgat import available_memory as module
-from asgat.available_memory import available_memory
+from asgat import memory
+from asgat.memory import available_memory
 
 GIB = 1 << 30
+SCRIPT = """
+import resource
+import sys
+import numpy as np
+from asgat.memory import keep_freed_memory
+
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(5):
+        np.ones(20_000_000 // 2)  # 80 MB, freed at once
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+without = faults()
+assert keep_freed_memory()
+faults()
+print(without, faults())
+"""
 
 
 def write(folder, **files):
@@ -20,8 +40,8 @@ def write(folder, **files):
 def machine(monkeypatch, tmp_path):
     """A machine with 8 GiB available and no control group."""
     write(tmp_path, meminfo="MemTotal:       16777216 kB\nMemFree:  1 kB\nMemAvailable:    8388608 kB\n")
-    monkeypatch.setattr(module, "_MEMINFO", tmp_path / "meminfo")
-    monkeypatch.setattr(module, "_CGROUP", tmp_path)
+    monkeypatch.setattr(memory, "_MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(memory, "_CGROUP", tmp_path)
     return tmp_path
 
 
@@ -51,3 +71,14 @@ def test_without_that_report_the_pages_are_counted(machine, monkeypatch):
 def test_a_gpu_has_its_own_memory(monkeypatch):
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (7 * GIB, 9 * GIB))
     assert available_memory("cuda:0") == 7 * GIB
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs glibc, whose allocator is set up here")
+def test_freed_memory_is_used_again():
+    without, kept = map(int, subprocess.check_output([sys.executable, "-c", SCRIPT], text=True).split())
+    assert without > 10 * max(kept, 1)
+
+
+def test_other_allocators_are_left_alone(monkeypatch):
+    monkeypatch.setattr(platform, "libc_ver", lambda: ("", ""))
+    assert not memory.keep_freed_memory()
