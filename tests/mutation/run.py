@@ -31,15 +31,16 @@ from tests.mutation.mutants import Mutant, list_mutants, mutate
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src"
 LOG = ROOT / "docs" / "results" / "mutants.jsonl"
-MODULES = sorted(path.relative_to(SOURCE) for path in (SOURCE / "asgat" / "spectral").glob("*.py"))
+FOLDERS = (SOURCE / "asgat" / "spectral", SOURCE / "asgat" / "tables")
+MODULES = sorted(path.relative_to(SOURCE) for folder in FOLDERS for path in folder.glob("*.py"))
 MODULES = [path for path in MODULES if path.name != "__init__.py"]
-MODULES += [Path("asgat/attention.py"), Path("asgat/training/early_stopping.py")]
+MODULES += [Path("asgat/nn/attention.py"), Path("asgat/training/early_stopping.py")]
 # Where a module is used through another one, the tests of that other are its own too.
 ALSO = {
-    "base": ["tests/spectral/test_exact.py", "tests/spectral/test_chebyshev.py"],
-    "candidates": ["tests/spectral/test_table_exact.py"],
-    "certificate": ["tests/spectral/test_table.py"],
-    "table_exact": ["tests/spectral/test_table.py"],
+    "spectral_operator": ["tests/spectral/test_exact_operator.py", "tests/spectral/test_chebyshev_operator.py"],
+    "candidate_table": ["tests/tables/test_exact_builder.py"],
+    "certificate": ["tests/tables/test_table_operator.py"],
+    "exact_builder": ["tests/tables/test_table_operator.py"],
 }
 AT_LEAST = 4  # mutants per module
 

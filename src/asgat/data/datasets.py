@@ -1,7 +1,5 @@
 """Every data set by name, with what is known about it before it is loaded."""
 
-from __future__ import annotations
-
 import inspect
 import tomllib
 from collections.abc import Callable, Mapping

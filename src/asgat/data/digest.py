@@ -1,7 +1,5 @@
 """A fingerprint of a data set, by which a run directory or a checkpoint recognises the data it was made from."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable
 from itertools import chain

@@ -4,8 +4,6 @@ Every file is read whole and checked against the SHA-256 in ``checksums.txt``; r
 checked, so that nothing can change between the check and the use.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 The split files are named 0.6_0.2 but hold 48 % of the nodes to train, 32 % to validate and 20 % to test.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 

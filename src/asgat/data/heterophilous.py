@@ -5,8 +5,6 @@ graphs of the paper, symmetrised here or, as Chameleon-out and Squirrel-out, co-
 Geom-GCN splits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

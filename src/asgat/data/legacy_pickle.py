@@ -5,8 +5,6 @@ for inert classes of this module, so that a file never makes an object of numpy'
 hold is checked when arrays are made from it.
 """
 
-from __future__ import annotations
-
 import io
 import math
 import pickle

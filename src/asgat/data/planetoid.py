@@ -5,8 +5,6 @@ in the order of ``test.index`` (``tx``, ``ty``) and the neighbours of every node
 CiteSeer are in the graph only: they have no features and no label here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -8,8 +8,6 @@ no files. In the Isomap files of CiteSeer and Pubmed the direction of an edge ne
 class, test nodes included (``benchmarks/relations.py``): scores obtained with them do not measure the model.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

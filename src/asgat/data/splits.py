@@ -1,7 +1,5 @@
 """Splits drawn at random, and splits given as masks."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

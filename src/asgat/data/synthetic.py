@@ -1,7 +1,5 @@
 """A contextual stochastic block model with adjustable homophily."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Two small real data sets that need no file."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from asgat.data.dataset import Dataset

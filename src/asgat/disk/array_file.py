@@ -1,7 +1,5 @@
 """Arrays of numbers from a user's files: features, labels and splits."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Writes a graph on disk from an edge list, features and labels, in passes of bounded memory."""
 
-from __future__ import annotations
-
 import secrets
 import shutil
 from collections.abc import Callable, Iterable

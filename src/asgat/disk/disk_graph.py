@@ -1,7 +1,5 @@
 """A graph too large to be read whole: a folder of memory-mapped .npy files and a JSON header."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Edge lists of any length, read a bounded part at a time."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Sorts edges into a symmetric CSR matrix on disk, in bounded memory."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """An order of the nodes in which contiguous blocks have few edges between them."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """Node classification with the interface of scikit-learn: fit, predict, score, save and load."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A graph with features, labels, one split and ids as a single npz file, readable with numpy alone."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Sequence
 from itertools import pairwise

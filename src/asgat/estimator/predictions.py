@@ -1,7 +1,5 @@
 """The predictions of a fitted model, as a table."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Sequence

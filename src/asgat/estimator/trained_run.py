@@ -1,7 +1,5 @@
 """A run directory with the graph it was trained on, the starting point of predict, explain and report."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path

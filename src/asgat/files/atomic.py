@@ -1,7 +1,5 @@
 """Files written whole or not at all, and the plain formats they hold."""
 
-from __future__ import annotations
-
 import errno
 import json
 import math

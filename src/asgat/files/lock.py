@@ -1,7 +1,5 @@
 """One writer at a time: a lock on a folder, released when the process that holds it ends for whatever reason."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path

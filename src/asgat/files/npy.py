@@ -1,7 +1,5 @@
 """The array of a .npy file, mapped into memory."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """The arrays of an npz archive that may be malicious."""
 
-from __future__ import annotations
-
 import io
 import math
 import zipfile

@@ -1,7 +1,5 @@
 """The bytes of a file that somebody else made, and the error that names it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Files a user provides: read whole, within bounds, and named when they turn out to be wrong."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Isomap on a graph: hop distances laid out in a plane."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -1,7 +1,5 @@
 """Points of a plane from the distances between them: classical multi-dimensional scaling."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg

@@ -1,7 +1,5 @@
 """Poincaré embedding of a graph: hubs near the centre of a disc, leaves near its rim."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Neighbours in the graph and in a latent space, with their direction."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

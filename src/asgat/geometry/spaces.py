@@ -1,7 +1,5 @@
 """The latent spaces by name, and the positions of a graph's nodes in them, cached once they are computed."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 from collections.abc import Callable

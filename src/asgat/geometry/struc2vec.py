@@ -1,7 +1,5 @@
 """Structural identity in a plane: nodes are close if their neighbourhoods have the same degrees."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

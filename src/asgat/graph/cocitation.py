@@ -1,7 +1,5 @@
 """Directed graphs: nodes joined if they link to the same nodes, or are linked by the same nodes."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import numpy as np

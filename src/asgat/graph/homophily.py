@@ -4,8 +4,6 @@ All ignore weights and self-loops. Nodes with label -1 are unlabelled: they have
 neighbours.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

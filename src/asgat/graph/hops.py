@@ -1,7 +1,5 @@
 """Hop distances between nodes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numba

@@ -1,7 +1,5 @@
 """k-nearest-neighbour edges: edges between nodes with similar features, added to those of the graph."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@
 default is a :class:`~asgat.spectral.ChebyshevOperator` of the response's degree, which represents a polynomial exactly.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """DeepWalk embeddings of nodes, by factorising the matrix of its walks."""
 
-from __future__ import annotations
-
 import io
 from dataclasses import dataclass
 from pathlib import Path

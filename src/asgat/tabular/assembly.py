@@ -1,7 +1,5 @@
 """A user's tables of edges and nodes as one graph: columns get their roles, and ids are matched."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Graphs of other libraries as :class:`~asgat.tabular.user_graph.UserGraph`: PyG, networkx, SciPy, pandas."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Features as numbers: fitted on one graph, stored, and applied to any other with the same columns."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field

@@ -1,7 +1,5 @@
 """GraphML as two tables, nodes and edges; document types and references outside the file are refused."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.parsers import expat

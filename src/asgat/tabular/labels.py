@@ -1,7 +1,5 @@
 """Labels of any kind as class numbers, and splits of the labelled nodes."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tables from files, by their ending: CSV, TSV, Parquet and npz."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections import Counter

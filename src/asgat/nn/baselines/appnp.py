@@ -1,7 +1,5 @@
 """Predictions, then personalised PageRank."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from torch import Tensor, nn

@@ -1,7 +1,5 @@
 """The network of ARMA filters."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

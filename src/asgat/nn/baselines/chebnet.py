@@ -1,7 +1,5 @@
 """The network of Chebyshev filters."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import scipy.sparse as sp

@@ -1,7 +1,5 @@
 """The graph attention network."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

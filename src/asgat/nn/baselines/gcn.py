@@ -1,7 +1,5 @@
 """The graph convolutional network."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from torch import Tensor

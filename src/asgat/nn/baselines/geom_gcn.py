@@ -1,7 +1,5 @@
 """The geometric graph convolutional network, Geom-GCN."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any

@@ -1,7 +1,5 @@
 """Predictions, then PageRank with learned weights."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

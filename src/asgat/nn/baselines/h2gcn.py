@@ -1,7 +1,5 @@
 """The heterophily-aware graph network H2GCN."""
 
-from __future__ import annotations
-
 import numpy as np
 import scipy.sparse as sp
 import torch

@@ -1,7 +1,5 @@
 """What the baselines with several layers share: layers in sequence, an activation between them, a prepared graph."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any

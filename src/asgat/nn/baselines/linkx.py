@@ -1,7 +1,5 @@
 """Features and adjacency rows, mapped separately."""
 
-from __future__ import annotations
-
 from torch import Tensor
 from torch_geometric import nn as pyg
 

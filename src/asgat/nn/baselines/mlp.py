@@ -1,7 +1,5 @@
 """Features alone: the baseline that shows what a graph adds."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from torch import Tensor, nn

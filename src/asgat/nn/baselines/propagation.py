@@ -1,7 +1,5 @@
 """The sparse matrices by which baselines propagate, built once per graph."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import scipy.sparse as sp

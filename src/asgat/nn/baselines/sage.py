@@ -1,7 +1,5 @@
 """GraphSAGE on the whole graph."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """The simple graph convolution."""
 
-from __future__ import annotations
-
 from torch import Tensor, nn
 from torch_geometric.nn import SGConv
 
