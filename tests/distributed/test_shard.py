@@ -39,7 +39,7 @@ def lonely(monkeypatch):
     """The second of three ranks, as far as building goes: nothing is exchanged."""
     monkeypatch.setattr(
         "asgat.distributed.shard.Exchange",
-        lambda group, bounds, needed, everything: SimpleNamespace(needed=needed, shared=torch.Tensor.double),
+        lambda group, bounds, needed: SimpleNamespace(needed=needed, shared=torch.Tensor.double),
     )
     return Group(1, 3, CPU)
 

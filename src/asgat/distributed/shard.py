@@ -1,7 +1,7 @@
 """What one rank holds: its block of nodes, their features and labels, and their rows of the candidate table."""
 
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ from torch import Tensor
 from asgat.config import ASGATConfig, TrainConfig
 from asgat.data.dataset import Dataset, Split
 from asgat.data.digest import dataset_digest
+from asgat.disk.disk_graph import OnDiskGraph
 from asgat.distributed.exchange import Exchange, block_bounds
 from asgat.distributed.process_group import Group
 from asgat.errors import AsgatError
@@ -20,7 +21,7 @@ from asgat.kernels.sparse_features import SparseFeatures, features_tensor
 from asgat.nn.memory_plan import choose_form, table_candidates
 from asgat.nn.registry import model_spec
 from asgat.tables import RowOperator
-from asgat.tables.candidate_table import CandidateTable, Progress
+from asgat.tables.candidate_table import Progress
 from asgat.tables.exact_builder import build_exact
 from asgat.tables.sparse_rows import SparseRows
 from asgat.tables.truncated_builder import build_truncated
@@ -35,39 +36,8 @@ KNOWN = {
 }  # fmt: skip
 
 
-class Source(Protocol):
-    """Where ranks read their parts from: a graph on disk, or a data set in memory."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def num_nodes(self) -> int: ...
-    @property
-    def num_entries(self) -> int: ...
-    @property
-    def num_features(self) -> int: ...
-    @property
-    def num_classes(self) -> int: ...
-    @property
-    def num_splits(self) -> int: ...
-    @property
-    def metric(self) -> str: ...
-    @property
-    def protocol(self) -> str: ...
-    def digest(self) -> str: ...
-    def matrix(self) -> SparseRows: ...
-    def features(self, first: int, last: int) -> npt.NDArray[np.float32]: ...
-    def labels(self, first: int, last: int) -> npt.NDArray[np.int64]: ...
-    def split(self, number: int, first: int, last: int) -> Split: ...
-
-
 class InMemory:
-    """A data set that every rank has read whole, to take its part of.
-
-    Args:
-        dataset: the data.
-        config: its ``self_loops`` setting is applied to the graph.
-    """
+    """A data set that every rank has read whole, to take its part of, with the ``self_loops`` of some settings."""
 
     def __init__(self, dataset: Dataset, config: TrainConfig) -> None:
         self.dataset = dataset
@@ -81,8 +51,7 @@ class InMemory:
         return dataset_digest(self.dataset)
 
     def matrix(self) -> SparseRows:
-        n = self.num_nodes
-        return SparseRows.of(self.graph.laplacian - sp.eye_array(n, format="csr"))
+        return SparseRows.of(self.graph.laplacian - sp.eye_array(self.num_nodes, format="csr"))
 
     def features(self, first: int, last: int) -> npt.NDArray[np.float32]:
         return self.dataset.x[first:last]
@@ -93,6 +62,9 @@ class InMemory:
     def split(self, number: int, first: int, last: int) -> Split:
         parts = self.dataset.splits[number].parts().values()
         return Split(*(nodes[(nodes >= first) & (nodes < last)] - first for nodes in parts))
+
+
+Source = OnDiskGraph | InMemory  # where ranks read their parts from
 
 
 def check_distributed(model: str, config: TrainConfig, source: Source) -> str:
@@ -151,7 +123,6 @@ def build_shard(
     config: TrainConfig,
     group: Group,
     dtype: torch.dtype = torch.float32,
-    everything: bool = False,
     progress: Progress | None = None,
 ) -> Shard:
     """Builds a rank's part: reads its rows, builds its rows of the table, agrees with the others on what to exchange.
@@ -162,7 +133,12 @@ def build_shard(
     assert isinstance(config, ASGATConfig)
     bounds = block_bounds(source.num_nodes, group.size)
     first, last = int(bounds[group.rank]), int(bounds[group.rank + 1])
-    table = _build_table(source, config, form, np.arange(first, last), group.device, progress)
+    rows, storage = np.arange(first, last), getattr(torch, config.storage)
+    matrix, candidates = source.matrix(), table_candidates(source.num_nodes, config)
+    if form == "exact table":
+        table = build_exact(matrix, config.order, candidates, config.cap, rows, storage, group.device, progress)
+    else:
+        table = build_truncated(matrix, config.order, candidates, rows=rows, dtype=storage, progress=progress)
     touched = torch.zeros(source.num_nodes, dtype=torch.bool)
     touched[table.index.cpu().long()] = True
     touched[first:last] = False
@@ -170,14 +146,9 @@ def build_shard(
     number = torch.zeros(source.num_nodes, dtype=torch.int32)
     number[first:last] = torch.arange(last - first, dtype=torch.int32)
     number[touched] = torch.arange(last - first, last - first + len(needed), dtype=torch.int32)
-    exchange = Exchange(group, bounds, needed, everything)
-    operator = RowOperator(
-        table,
-        table_candidates(source.num_nodes, config),
-        dtype=dtype,
-        device=group.device,
-        exact_sums=config.exact_sums,
-    ).renumbered(number.to(group.device), last - first, exchange, exchange.shared)
+    exchange = Exchange(group, bounds, needed)
+    operator = RowOperator(table, candidates, dtype=dtype, device=group.device, exact_sums=config.exact_sums)
+    operator = operator.renumbered(number.to(group.device), last - first, exchange, exchange.shared)
     x = source.features(first, last)
     y = torch.from_numpy(source.labels(first, last)).to(group.device)
     return Shard(first, last, shard_features(x, config, group.device, dtype), y, operator, exchange)
@@ -192,18 +163,3 @@ def shard_features(
     if np.count_nonzero(x) >= threshold * x.size:
         return torch.from_numpy(x).to(device, dtype)
     return features_tensor(x, device, dtype, threshold)
-
-
-def _build_table(
-    source: Source,
-    config: ASGATConfig,
-    form: str,
-    rows: npt.NDArray[np.int64],
-    device: torch.device,
-    progress: Progress | None,
-) -> CandidateTable:
-    matrix = source.matrix()
-    candidates, storage = table_candidates(source.num_nodes, config), getattr(torch, config.storage)
-    if form == "exact table":
-        return build_exact(matrix, config.order, candidates, config.cap, rows, storage, device, progress)
-    return build_truncated(matrix, config.order, candidates, rows=rows, dtype=storage, progress=progress)

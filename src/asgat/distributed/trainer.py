@@ -45,7 +45,6 @@ def run_distributed(
     say: Callable[[str], None] | None = None,
     every: int = EVERY,
     dtype: torch.dtype = torch.float32,
-    everything: bool = False,
 ) -> dict[str, Any]:
     """What :func:`asgat.training.runner.run` does, by all ranks of a group.
 
@@ -60,7 +59,6 @@ def run_distributed(
         say: called by rank 0 with a sentence when a run goes on from a checkpoint.
         every: epochs between checkpoints.
         dtype: of features and weights.
-        everything: exchange all rows of features instead of those that are needed.
     """
     callbacks, runs = callbacks or Callbacks(), list(dict.fromkeys(runs))
     for i in runs:
@@ -89,12 +87,13 @@ def run_distributed(
     if missing:
         group.lost_rank.status = "the table was built"
         started = time.perf_counter()
-        shard = build_shard(
-            source, model, config, group, dtype, everything, callbacks.building if group.first else None
-        )
+        shard = build_shard(source, model, config, group, dtype, callbacks.building if group.first else None)
         ranks = {"build_s": time.perf_counter() - started, **shard.figures()}
         if callbacks.built:
             callbacks.built()
+
+    def build(own: TrainConfig) -> nn.Module:
+        return model_spec(model).make(own, source.num_features, source.num_classes, source.num_nodes).to(dtype)
 
     def progress(job: Job, epoch: Epoch) -> None:
         if callbacks.progress and group.first:
@@ -104,11 +103,6 @@ def run_distributed(
         split = source.split(i if source.num_splits > 1 else 0, shard.first, shard.last)
         job = Job(split, run_seed(seed, i, source.num_splits), config, i)
         part = ShardSplit(shard, split, source, group)
-        sizes = source.num_features, source.num_classes, source.num_nodes
-
-        def build(own: TrainConfig, sizes: tuple[int, int, int] = sizes) -> nn.Module:
-            return model_spec(model).make(own, *sizes).to(dtype)
-
         task = Task(build, (shard.x, shard.operator), shard.y, source.metric)
         run = Run(job, part.baseline)
         times: list[float] = []
@@ -118,11 +112,9 @@ def run_distributed(
         outcome = run.outcome()
         if isinstance(outcome, DivergedError):
             raise outcome
-        figures = {key: value for key, value in vars(outcome).items() if key not in ("history", "state")}
         epoch_s = statistics.median(times[2:] or times or [0.0])  # the first ones compile
-        row = result_row(
-            i, {**figures, "epoch_s": epoch_s, **part.certified_figures(build(config), outcome.state)}, group.device
-        )
+        certified = part.certified_figures(build(config), outcome.state)
+        row = result_row(i, {**outcome.figures(), "epoch_s": epoch_s, **certified}, group.device)
         row["ranks"] = group.gather({**ranks, "peak_memory_mb": row["peak_memory_mb"]})
         row["peak_memory_mb"] = sum(rank["peak_memory_mb"] for rank in row["ranks"])
         if directory and group.first:
@@ -137,20 +129,12 @@ def run_distributed(
 
 
 class RankCheckpointer(Checkpointer):
-    """A checkpointer of which rank 0 alone reads and writes; Ctrl-C ends a rank as it ends any process.
-
-    Args:
-        writes: whether this is rank 0.
-        folder, device, data, epochs: as for :class:`Checkpointer`.
-
-    Attributes:
-        content: of the file as rank 0 read it, for the first run that is trained.
-    """
+    """A checkpointer of which rank 0 alone reads and ``writes``; Ctrl-C ends a rank as it ends any process."""
 
     def __init__(self, folder: Path | str, device: str, data: str, epochs: int, writes: bool) -> None:
         super().__init__(folder, device, data, epochs=epochs)
         self.writes = writes
-        self.content: bytes | None = None
+        self.content: bytes | None = None  # of the file as rank 0 read it, for the first run that is trained
 
     def __enter__(self) -> Self:
         return self
@@ -171,14 +155,7 @@ class RankCheckpointer(Checkpointer):
 
 
 class ShardSplit:
-    """The nodes of one rank that a run trains, validates and tests on, and their number over all ranks.
-
-    Args:
-        shard: this rank's part.
-        split: its nodes, numbered within the part.
-        source: gives sizes and metric.
-        group: the ranks.
-    """
+    """The nodes of one rank that a run trains, validates and tests on, and their number over all ranks."""
 
     def __init__(self, shard: Shard, split: Split, source: Source, group: Group) -> None:
         self.shard, self.group, self.metric, self.num_classes = shard, group, source.metric, source.num_classes
@@ -248,14 +225,7 @@ class ShardSplit:
 
 
 class ShardedProgram(Program):
-    """One run on one rank: losses, scores and gradients are summed over the ranks.
-
-    Args:
-        task, runs, snapshots: as for :class:`Program`, with one run.
-        part: this rank's nodes.
-        times: gets the seconds of every epoch.
-        say: called with a sentence when the run goes on from a checkpoint.
-    """
+    """One run on one rank: losses, scores and gradients are summed over the ranks; ``times`` gets those of epochs."""
 
     def __init__(
         self,

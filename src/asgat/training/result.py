@@ -41,9 +41,8 @@ def result_row(run: int, figures: dict[str, Any], device: torch.device, **more: 
 
 def run_figures(task: Task, config: TrainConfig, split: Split, outcome: RunResult) -> dict[str, Any]:
     """Scores, certificates and fallbacks of a run that was trained by this process."""
-    figures = {key: value for key, value in vars(outcome).items() if key not in ("history", "state")}
     certified = certified_figures(task, config, split, outcome.state)
-    return {**figures, **certified, "fallback": fallback_figures(task.inputs)}
+    return {**outcome.figures(), **certified, "fallback": fallback_figures(task.inputs)}
 
 
 def certified_figures(task: Task, config: TrainConfig, split: Split, state: State) -> dict[str, Any]:

@@ -51,6 +51,10 @@ class RunResult:
     history: list[Epoch] = field(repr=False)
     state: State = field(repr=False)
 
+    def figures(self) -> dict[str, Any]:
+        """What ``result.json`` holds of it: everything but history and weights."""
+        return {key: value for key, value in vars(self).items() if key not in ("history", "state")}
+
 
 @dataclass(frozen=True)
 class Job:
