@@ -142,10 +142,7 @@ def certify(
     excess = torch.where(complete, -torch.inf, left_out - kept + noise)
     bound = torch.maximum(excess.clamp(min=0), 2 * noise)
     finite = largest < range_of_scores.max / 2  # scores that overflow, or are NaN, prove nothing
-    return Certificate(
-        bound=bound.where(finite, torch.inf),
-        exact=(complete.expand_as(excess) | (excess < 0)) & finite,
-    )
+    return Certificate(bound=bound.where(finite, torch.inf), exact=(complete.expand_as(excess) | (excess < 0)) & finite)
 
 
 def certify_rows(coefficients: Tensor, truth: Tensor, index: Tensor, score: Tensor) -> Tensor:
