@@ -37,7 +37,6 @@ class ArmaOperator(GraphOperator):
     small graphs.
 
     Args:
-        graph: the graph.
         numerator, denominator, condition, fit_error: see :class:`~asgat.spectral.rational.RationalFit`. With condition
             30, thirty steps leave a residual of about 1e-5.
         steps: conjugate-gradient steps T at most; they end earlier once the residual is at rounding level.

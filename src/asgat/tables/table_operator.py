@@ -31,7 +31,6 @@ class TableOperator(GraphOperator):
     :meth:`certify` bounds the difference from top-k over all nodes.
 
     Args:
-        graph: the graph.
         order, sampling_points, lambda_max, damping, dtype, device: as for :class:`~asgat.spectral.ChebyshevOperator`.
         candidates: entries kept of every order in every row; at least k, and more for a tighter certificate.
         cap: largest number of neighbours kept in a row.
