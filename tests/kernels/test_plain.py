@@ -12,13 +12,6 @@ def without_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backend, "_load", lambda operator, device: plain)
 
 
-def test_a_device_without_compiler_gets_the_plain_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backend, "find_spec", lambda name: None)
-    backend._load.cache_clear()
-    assert backend.kernels("select", torch.ones(1)) is plain
-    backend._load.cache_clear()
-
-
 def test_gather_sum(request: pytest.FixtureRequest) -> None:
     x = torch.randn(6, 4, dtype=torch.float64, requires_grad=True)
     weight = torch.randn(9, 3, dtype=torch.float64, requires_grad=True)

@@ -9,6 +9,7 @@ from asgat.filters import MLPFilter
 from asgat.graph import Graph
 from asgat.nn import ASGATConv
 from asgat.nn.attention import attend
+from asgat.spectral.chebyshev_interpolation import ChebyshevInterpolation
 from asgat.spectral.graph_operator import as_graph_operator
 from asgat.tables import RowOperator, TableOperator
 
@@ -82,7 +83,7 @@ def shard_of(operator, num_inputs):
 
 def test_from_a_table_alone_it_is_the_same_operator(path_graph_operators):
     whole, _ = path_graph_operators
-    alone = RowOperator(whole.table, whole.candidates, dtype=F64)
+    alone = RowOperator(whole.table, whole.candidates, ChebyshevInterpolation(whole.order, dtype=F64))
     filter = MLPFilter(2).double()
     assert torch.equal(alone.coefficients(filter), whole.coefficients(filter))
     assert torch.equal(alone.top(filter, 3)[1], whole.top(filter, 3)[1])
@@ -140,4 +141,5 @@ def test_a_weight_is_shared_as_the_caller_says_where_sums_are_exact(path_graph_o
     assert shard.take(torch.arange(3)).shared(weight).dtype == F64
     shared = shard.renumbered(number, 10, share=lambda value: 3.0 * value)
     assert shared.shared(weight).tolist() == [3.0, 3.0]
-    assert RowOperator(whole.table, whole.candidates, exact_sums=True).shared(weight).dtype == F64
+    alone = RowOperator(whole.table, whole.candidates, whole.rows.interpolation, exact_sums=True)
+    assert alone.shared(weight).dtype == F64

@@ -202,9 +202,8 @@ def _read_header(path: Path) -> Header:
         header = Header(**values)
     except TypeError as error:
         raise AsgatError(f"{file} does not fit this package: {brief(error)}.") from error
-    kinds = {"int": int, "str": str, "bool": bool}
-    sound = all(type(getattr(header, field.name)) is kinds[str(field.type)] for field in fields(header))
-    counts = [getattr(header, field.name) for field in fields(header) if field.type == "int"] if sound else []
+    sound = all(type(getattr(header, field.name)) is field.type for field in fields(header))
+    counts = [getattr(header, field.name) for field in fields(header) if field.type is int] if sound else []
     if not sound or not all(0 <= n < 2**48 for n in counts) or header.metric not in METRICS or header.num_splits > MANY:
         raise AsgatError(f"{file} holds invalid sizes or an invalid metric; convert the graph again.")
     with raw.guard():

@@ -20,6 +20,7 @@ from asgat.graph import Graph
 from asgat.kernels.sparse_features import SparseFeatures, features_tensor
 from asgat.nn.memory_plan import choose_form, table_candidates
 from asgat.nn.registry import model_spec
+from asgat.spectral.chebyshev_interpolation import ChebyshevInterpolation
 from asgat.tables import RowOperator
 from asgat.tables.candidate_table import Progress
 from asgat.tables.exact_builder import build_exact
@@ -147,8 +148,9 @@ def build_shard(
     number[first:last] = torch.arange(last - first, dtype=torch.int32)
     number[touched] = torch.arange(last - first, last - first + len(needed), dtype=torch.int32)
     exchange = Exchange(group, bounds, needed)
-    operator = RowOperator(table, candidates, dtype=dtype, device=group.device, exact_sums=config.exact_sums)
-    operator = operator.renumbered(number.to(group.device), last - first, exchange, exchange.shared)
+    interpolation = ChebyshevInterpolation(config.order, dtype=dtype, device=group.device)
+    rows = RowOperator(table, candidates, interpolation, config.exact_sums)
+    operator = rows.renumbered(number.to(group.device), last - first, exchange, exchange.shared)
     x = source.features(first, last)
     y = torch.from_numpy(source.labels(first, last)).to(group.device)
     return Shard(first, last, shard_features(x, config, group.device, dtype), y, operator, exchange)

@@ -8,12 +8,4 @@ from asgat.filters.polynomial import PolynomialFilter
 from asgat.filters.spectral_filter import SpectralFilter
 from asgat.filters.walk import WalkFilter
 
-__all__ = [
-    "BandStop",
-    "HeatFilter",
-    "MLPFilter",
-    "PageRankFilter",
-    "PolynomialFilter",
-    "SpectralFilter",
-    "WalkFilter",
-]
+__all__ = ["BandStop", "HeatFilter", "MLPFilter", "PageRankFilter", "PolynomialFilter", "SpectralFilter", "WalkFilter"]

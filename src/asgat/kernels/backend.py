@@ -12,13 +12,8 @@ from torch import Tensor
 COMPILER = {"cpu": "numba", "cuda": "triton"}
 
 
-def kernels(operator: str, tensor: Tensor) -> Any:
-    """The module with the operator's kernels for the tensor's device; loaded on the first call."""
-    return _load(operator, tensor.device.type)
-
-
 def kernel(operator: str, name: str) -> Callable[..., Any]:
-    """A function that calls the kernel of this name for the device of its first argument."""
+    """A function that calls the kernel of this name for the device of its first argument; loads it on that call."""
     return lambda *arguments: getattr(_load(operator, arguments[0].device.type), name)(*arguments)
 
 

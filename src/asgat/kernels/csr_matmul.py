@@ -9,13 +9,7 @@ from asgat.kernels.operator import Operator
 
 
 def csr_matmul(
-    indptr: Tensor,
-    index: Tensor,
-    value: Tensor,
-    indptr_t: Tensor,
-    index_t: Tensor,
-    order_t: Tensor,
-    dense: Tensor,
+    indptr: Tensor, index: Tensor, value: Tensor, indptr_t: Tensor, index_t: Tensor, order_t: Tensor, dense: Tensor
 ) -> Tensor:
     r"""Row r of the output is :math:`\sum_e value_e \, dense_{index_e}` over e in ``indptr[r]:indptr[r + 1]``.
 

@@ -10,10 +10,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from asgat.kernels.backend import kernels
+from asgat.kernels.backend import kernel
 
 Probability = float | tuple[float, ...]  # of one run, or of each of several stacked runs
 
+_dropout_runs = kernel("dropout", "dropout_runs")
 _seeds: ContextVar[Callable[[], Tensor] | None] = ContextVar("dropout_seeds", default=None)
 
 
@@ -97,5 +98,5 @@ def _masked(x: Tensor, p: Tensor, seed: Tensor) -> Tensor:
     if not x.numel():
         return x.new_empty(shape)
     rows = x.view(1 if p.numel() == 1 else x.size(0), -1)
-    out: Tensor = kernels("dropout", x).dropout_runs(rows, p, seed)
+    out: Tensor = _dropout_runs(rows, p, seed)
     return out.view(shape)

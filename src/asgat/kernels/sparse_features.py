@@ -132,10 +132,7 @@ def linear(x: Tensor | SparseFeatures, weight: Tensor) -> Tensor:
 
 
 def features_tensor(
-    x: Any,
-    device: torch.device | str | None = None,
-    dtype: torch.dtype = torch.float32,
-    threshold: float | None = None,
+    x: Any, device: torch.device | str | None = None, dtype: torch.dtype = torch.float32, threshold: float | None = None
 ) -> SparseFeatures | Tensor:
     """The features in the form that is faster to multiply: sparse if less than ``threshold`` of them is non-zero.
 

@@ -37,7 +37,6 @@ class ArmaOperator(GraphOperator):
     small graphs.
 
     Args:
-        graph: the graph.
         numerator, denominator, condition, fit_error: see :class:`~asgat.spectral.rational.RationalFit`. With condition
             30, thirty steps leave a residual of about 1e-5.
         steps: conjugate-gradient steps T at most; they end earlier once the residual is at rounding level.
@@ -93,26 +92,16 @@ class ArmaOperator(GraphOperator):
     ) -> tuple[Tensor, Tensor]:
         first, last, _ = (rows or slice(None)).indices(self.num_nodes)
         block = slice(first, max(first, last))
-
-        def evaluate(rational: Rational) -> Tensor:
-            terms = self._terms(self._solver(rational.denominator), rational.numerator.size(0), block)
-            return torch.einsum("hj,jhbn->hbn", rational.numerator.to(self.dtype), terms)
-
-        score = self._with_fallback(filter, evaluate)
-        score = score.masked_fill(self._apart(block), 0.0 if include_unreachable else UNREACHABLE)
+        score, _, apart = self._with_fallback(filter, lambda rational: self._terms(rational)(block))
+        score = score.masked_fill(apart, 0.0 if include_unreachable else UNREACHABLE)
         return torch.arange(self.num_nodes, device=self.device).expand(score.shape[1:]), score
 
     def top(self, filter: SpectralFilter, k: int, include_unreachable: bool = False) -> tuple[Tensor, Tensor]:
+        unreachable = 0.0 if include_unreachable else UNREACHABLE
+
         def evaluate(rational: Rational) -> tuple[Tensor, Tensor]:
-            solve, numerator = self._solver(rational.denominator), rational.numerator.to(self.dtype)
-            heads = numerator.size(0)
-
-            def block_terms(rows: slice) -> tuple[Tensor, Tensor, Tensor]:
-                terms = self._terms(solve, heads, rows)
-                return torch.einsum("hj,jhbn->hbn", numerator, terms), terms, self._apart(rows)
-
-            unreachable = 0.0 if include_unreachable else UNREACHABLE
-            return top_by_blocks(self._blocks(heads), block_terms, numerator, k, unreachable)
+            numerator = rational.numerator.to(self.dtype)
+            return top_by_blocks(self._blocks(len(numerator)), self._terms(rational), numerator, k, unreachable)
 
         return self._with_fallback(filter, evaluate)
 
@@ -190,20 +179,23 @@ class ArmaOperator(GraphOperator):
         """T_1(X) x, …, T_degree(X) x."""
         return islice(self.shifted.polynomials(signal, degree), 1, None)
 
-    def _terms(self, solve: Product, heads: int, rows: slice) -> Tensor:
-        """Rows of all T_j(X) / q(X), [Q + 1, heads, B, N]: X is symmetric, so a column is a row."""
-        width, degree = rows.stop - rows.start, self.rational.fit.numerator
-        one_hot = torch.zeros(self.num_nodes, width, dtype=self.dtype, device=self.device)
-        one_hot[rows].fill_diagonal_(1.0)
-        solution = solve(one_hot.unsqueeze(1).expand(-1, heads, -1))
-        terms = torch.empty(degree + 1, heads, width, self.num_nodes, dtype=self.dtype, device=self.device)
-        for j, term in enumerate(self.shifted.polynomials(solution.flatten(1), degree)):
-            terms[j] = term.view_as(solution).permute(1, 2, 0)
-        return terms
+    def _terms(self, rational: Rational) -> Callable[[slice], tuple[Tensor, Tensor, Tensor]]:
+        """For a range of rows the scores, their terms T_j(X) / q(X), [Q + 1, heads, B, N], and the pairs [B, N] of
+        different components. X is symmetric, so a column is a row."""
+        solve, numerator = self._solver(rational.denominator), rational.numerator.to(self.dtype)
+        heads, count = numerator.shape
 
-    def _apart(self, rows: slice) -> Tensor:
-        """Pairs [B, N] of different components."""
-        return self._component[rows].unsqueeze(1) != self._component
+        def block_terms(rows: slice) -> tuple[Tensor, Tensor, Tensor]:
+            one_hot = numerator.new_zeros(self.num_nodes, rows.stop - rows.start)
+            one_hot[rows].fill_diagonal_(1.0)
+            solution = solve(one_hot.unsqueeze(1).expand(-1, heads, -1))
+            terms = numerator.new_empty(count, heads, one_hot.size(1), self.num_nodes)
+            for j, term in enumerate(self.shifted.polynomials(solution.flatten(1), count - 1)):
+                terms[j] = term.view_as(solution).permute(1, 2, 0)
+            apart = self._component[rows].unsqueeze(1) != self._component
+            return torch.einsum("hj,jhbn->hbn", numerator, terms), terms, apart
+
+        return block_terms
 
     def _blocks(self, heads: int) -> Iterator[slice]:
         """Ranges of rows whose terms, conjugate gradients and selection keys fit ``block_bytes``."""

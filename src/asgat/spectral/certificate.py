@@ -123,14 +123,10 @@ def certify(
 ) -> Certificate:
     """The certificate of selected rows; O(heads · N · P) time and memory, in double precision.
 
-    Args:
-        coefficients: c [heads, P], as used for the scores.
-        worst_kept: the lowest score each row kept, [heads, N]; -inf in rows with fewer than k candidates.
-        above, below: largest and smallest value of each order left out of a row, [N, P].
-        magnitude: largest stored magnitude of each order in a row, [N, P].
-        complete: rows that left nothing out, [N].
-        rounding: relative rounding unit of the stored values.
-        underflow: absolute error of stored values too small for the relative one.
+    ``worst_kept`` [heads, N] is the lowest score each row kept, -inf in rows with fewer than k candidates. Of each
+    order in a row, [N, P], ``above`` and ``below`` are the largest and smallest value left out, ``magnitude`` is the
+    largest stored magnitude; ``complete`` rows [N] left nothing out. A stored value is off by at most ``rounding``
+    times its magnitude plus ``underflow``.
     """
     c = coefficients.detach().double()
     left_out = c.clamp(min=0) @ above.double().t() + c.clamp(max=0) @ below.double().t()  # Σ max(c τ⁺, c τ⁻)
@@ -142,19 +138,13 @@ def certify(
     excess = torch.where(complete, -torch.inf, left_out - kept + noise)
     bound = torch.maximum(excess.clamp(min=0), 2 * noise)
     finite = largest < range_of_scores.max / 2  # scores that overflow, or are NaN, prove nothing
-    return Certificate(
-        bound=bound.where(finite, torch.inf),
-        exact=(complete.expand_as(excess) | (excess < 0)) & finite,
-    )
+    return Certificate(bound=bound.where(finite, torch.inf), exact=(complete.expand_as(excess) | (excess < 0)) & finite)
 
 
 def certify_rows(coefficients: Tensor, truth: Tensor, index: Tensor, score: Tensor) -> Tensor:
-    """The true backward errors [heads, rows] of selected rows.
+    """The true backward errors [heads, rows] of what selected rows kept, index and score [heads, rows, k].
 
-    Args:
-        coefficients: c [heads, P].
-        truth: true values of all orders in these rows, [P, rows, N].
-        index, score: what was kept, [heads, rows, k]; score -inf marks padding.
+    ``truth`` holds the true values of all orders in these rows, [P, rows, N]; a score of -inf marks padding.
     """
     c = coefficients.detach().double()
     if truth.numel() == 0:

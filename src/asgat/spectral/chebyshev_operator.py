@@ -25,7 +25,6 @@ class ChebyshevOperator(GraphOperator):
     Training holds O(heads · N · k · R) numbers and never an N×N gradient.
 
     Args:
-        graph: the graph.
         order, sampling_points, damping: of the interpolation.
         lambda_max: ``"bound"`` takes 2, valid for every graph and the same for all of them; ``"lanczos"`` estimates
             the largest eigenvalue (times 1.01).

@@ -27,10 +27,8 @@ class ExactOperator(GraphOperator):
     :meth:`top` treats them as ties, which go to the lower index: then the selection does not depend on rounding.
 
     Args:
-        graph: the graph.
         max_nodes: larger graphs are refused.
-        dtype: of the scores; the decomposition itself is done in double precision.
-        device: of the scores.
+        dtype, device: of the scores; the decomposition itself is done in double precision.
     """
 
     lambda_max = 2.0

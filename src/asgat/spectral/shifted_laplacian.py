@@ -58,22 +58,9 @@ class ShiftedLaplacian:
         return polynomials(self._csr.matmul, signal, order)
 
     def rows(self, order: int, rows: slice) -> tuple[Tensor, Tensor]:
-        """Rows of all T_i(X), [order + 1, B, N], and the pairs [B, N] that none of them connects.
-
-        From one-hot signals: X is symmetric, so a column is a row. Computed in double precision and then rounded: equal
-        entries, as those of structurally equivalent nodes, are then equal to the last bit, and their scores tie.
-        """
-        nodes = self.matrix.shape[0]
-        first, last, _ = rows.indices(nodes)
-        last = max(first, last)
-        one_hot = torch.zeros(nodes, last - first, dtype=torch.float64, device=self.device)
-        one_hot[first:last].fill_diagonal_(1.0)
-        basis = torch.empty(order + 1, last - first, nodes, dtype=self.dtype, device=self.device)
-        unreached = torch.ones(basis.shape[1:], dtype=torch.bool, device=self.device)
-        for i, term in enumerate(polynomials(self._double.matmul, one_hot, order)):
-            basis[i] = term.t()
-            unreached &= term.t() == 0  # along shortest paths all terms of T_i have one sign: none cancels
-        return basis, unreached
+        """See :func:`polynomial_rows`."""
+        nodes = torch.arange(self.matrix.shape[0], device=self.device)
+        return polynomial_rows(self._double, order, nodes[rows], self.dtype)
 
     def apply(self, coefficients: Tensor, signal: Tensor) -> Tensor:
         r""":math:`\sum_i c_i T_i(X) x`, [heads, N, F], for c [heads, R + 1] and x [N, F] or [heads, N, F].
@@ -142,6 +129,22 @@ def polynomials(product: Callable[[Any], Any], signal: Any, order: int) -> Itera
     for _ in range(order - 1):
         before, now = now, 2.0 * product(now) - before
         yield now
+
+
+def polynomial_rows(matrix: Tensor, order: int, rows: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Rows of all T_i(X), [order + 1, B, N], and the pairs [B, N] that none of them connects.
+
+    From one-hot signals: X is symmetric, so a column is a row. X is in double precision, and rows are rounded: equal
+    entries, as those of structurally equivalent nodes, are then equal to the last bit, and their scores tie.
+    """
+    one_hot = torch.zeros(matrix.size(0), len(rows), dtype=torch.float64, device=rows.device)
+    one_hot[rows, torch.arange(len(rows), device=rows.device)] = 1.0
+    basis = torch.empty(order + 1, len(rows), matrix.size(0), dtype=dtype, device=rows.device)
+    unreached = torch.ones(basis.shape[1:], dtype=torch.bool, device=rows.device)
+    for i, term in enumerate(polynomials(matrix.matmul, one_hot, order)):
+        basis[i] = term.t()
+        unreached &= term.t() == 0  # along shortest paths all terms of T_i have one sign: none cancels
+    return basis, unreached
 
 
 def torch_csr(matrix: Any, dtype: torch.dtype, device: torch.device) -> Tensor:

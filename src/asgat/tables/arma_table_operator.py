@@ -26,7 +26,6 @@ class ArmaTableOperator(TableOperator):
     frequency, which moves no score by more than :math:`\delta`: :meth:`certify` adds :math:`2 \delta`.
 
     Args:
-        graph: the graph.
         order: of the expansion. Smooth responses need a low one, sharp ones a high one; see :meth:`deviation`.
         numerator, denominator, condition, fit_error: see :class:`~asgat.spectral.rational.RationalFit`.
         table: the other arguments of :class:`TableOperator`.

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from asgat.errors import AsgatError
-from asgat.spectral.shifted_laplacian import polynomials, torch_csr
+from asgat.spectral.shifted_laplacian import polynomial_rows, torch_csr
 from asgat.tables.building import check_build, map_in_order
 from asgat.tables.candidate_table import CandidateTable, Progress
 from asgat.tables.sparse_rows import SparseRows
@@ -138,21 +138,16 @@ def _neighbours(matrix: SparseRows, v: int, cap: int) -> Array:
 def _rows_on_device(
     matrix: SparseRows, order: int, candidates: int, cap: int, rows: Array, dtype: torch.dtype, device: torch.device
 ) -> Iterator[CandidateTable]:
-    n = matrix.num_nodes
     x = torch_csr(matrix, torch.float64, device)
-    size = max(1, _DEVICE_BYTES // max(1, n * (order + 16) * 8))
+    size = max(1, _DEVICE_BYTES // max(1, matrix.num_nodes * (order + 16) * 8))
     for start in range(0, len(rows), size):
         block = torch.from_numpy(rows[start : start + size]).to(device)
-        one_hot = torch.zeros(n, len(block), dtype=torch.float64, device=device)
-        one_hot[block, torch.arange(len(block), device=device)] = 1.0
-        basis = torch.empty(order + 1, len(block), n, dtype=torch.float64, device=device)
-        for i, term in enumerate(polynomials(x.matmul, one_hot, order)):
-            basis[i] = term.t()
-        chosen = one_hot.t() == 1.0
+        basis, unreached = polynomial_rows(x, order, block, torch.float64)
+        chosen = basis[0] == 1.0  # the node itself: T_0(X) = I
         chosen |= _largest(basis[1].abs().masked_fill(chosen, 0.0), cap)  # neighbours: T_1(X) = X
         for plane in basis[1:]:
             chosen |= _largest(plane.abs(), candidates)
-        left_out = (basis != 0).any(dim=0) & ~chosen
+        left_out = ~unreached & ~chosen
         complete = ~left_out.any(dim=1)
         above = torch.stack([plane.masked_fill(~left_out, -torch.inf).amax(dim=1) for plane in basis], dim=1)
         below = torch.stack([plane.masked_fill(~left_out, torch.inf).amin(dim=1) for plane in basis], dim=1)

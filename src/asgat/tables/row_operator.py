@@ -28,8 +28,7 @@ class RowOperator(SpectralOperator):
     Args:
         table: the rows.
         candidates: the largest k that can be selected.
-        sampling_points, lambda_max, damping, dtype, device: as for :class:`~asgat.spectral.ChebyshevOperator`, but with
-            the largest eigenvalue as a number.
+        interpolation: gives the coefficients, of the table's order; its dtype and device are the operator's.
         exact_sums: as for :class:`~asgat.spectral.SpectralOperator`.
         wide_index: hold a copy of the candidates in int64, which is faster to select from.
     """
@@ -38,19 +37,13 @@ class RowOperator(SpectralOperator):
         self,
         table: CandidateTable,
         candidates: int,
-        sampling_points: int | None = None,
-        lambda_max: float = 2.0,
-        damping: bool = False,
-        dtype: torch.dtype = torch.float32,
-        device: torch.device | str = "cpu",
+        interpolation: ChebyshevInterpolation,
         exact_sums: bool = False,
         wide_index: bool = False,
     ) -> None:
-        self.device, self.dtype, self.lambda_max = torch.device(device), dtype, lambda_max
+        self.interpolation, self.dtype, self.lambda_max = interpolation, interpolation.dtype, interpolation.lambda_max
+        self.device = torch.device(interpolation.device)
         self.candidates, self.exact_sums, self._wide_index = candidates, exact_sums, wide_index
-        self.interpolation = ChebyshevInterpolation(
-            table.order, sampling_points, lambda_max, damping, dtype, self.device
-        )
         self._gather: Callable[[Tensor], Tensor] | None = None
         self._share: Callable[[Tensor], Tensor] | None = None
         self._num_inputs = table.num_nodes

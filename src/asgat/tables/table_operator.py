@@ -10,6 +10,7 @@ from asgat.errors import AsgatError
 from asgat.filters.spectral_filter import SpectralFilter
 from asgat.graph import Graph
 from asgat.spectral.certificate import Certificate, SampledCertificate, certify_rows
+from asgat.spectral.chebyshev_interpolation import ChebyshevInterpolation
 from asgat.spectral.graph_operator import GraphOperator
 from asgat.spectral.rational import polynomial_bound
 from asgat.spectral.shifted_laplacian import LambdaMax, ShiftedLaplacian
@@ -30,7 +31,6 @@ class TableOperator(GraphOperator):
     :meth:`certify` bounds the difference from top-k over all nodes.
 
     Args:
-        graph: the graph.
         order, sampling_points, lambda_max, damping, dtype, device: as for :class:`~asgat.spectral.ChebyshevOperator`.
         candidates: entries kept of every order in every row; at least k, and more for a tighter certificate.
         cap: largest number of neighbours kept in a row.
@@ -73,9 +73,8 @@ class TableOperator(GraphOperator):
             table = build_exact(matrix, order, candidates, cap, dtype=storage, device=self.device, progress=progress)
         else:
             table = build_truncated(matrix, order, candidates, dtype=storage, progress=progress)
-        self.rows = RowOperator(
-            table, candidates, sampling_points, self.lambda_max, damping, dtype, device, exact_sums, wide_index=True
-        )
+        interpolation = ChebyshevInterpolation(order, sampling_points, self.lambda_max, damping, dtype, self.device)
+        self.rows = RowOperator(table, candidates, interpolation, exact_sums, wide_index=True)
 
     def _move(self) -> None:
         self.shifted = self.shifted.to(self.device, self.dtype)

@@ -60,13 +60,9 @@ def build_truncated(
     of threads.
 
     Args:
-        shifted: X, symmetric, a scipy sparse array.
-        order: polynomial order R.
+        shifted, order, rows, dtype, progress: as for :func:`~asgat.tables.exact_builder.build_exact`.
         candidates: entries of a row.
         keep: nodes of a neighbourhood, at least ``candidates``.
-        rows: the rows to build, in this order; all by default.
-        dtype: of the stored values: float32, float64 or float16.
-        progress: called with the number of rows done and the number of all rows.
     """
     from asgat.tables.truncated_kernels import neighbourhoods
 
@@ -78,8 +74,7 @@ def build_truncated(
     candidates = min(candidates, keep)
     indices, data = _largest_first(matrix, FANOUT)
     record = node_records(matrix) if matrix.records is None else matrix.records
-    per_row = candidates * (order + 1) * 8
-    size = max(1, min(4096, _BYTES_PER_TASK // per_row))
+    size = max(1, min(4096, _BYTES_PER_TASK // (candidates * (order + 1) * 8)))
     tasks = [chosen[start : start + size] for start in range(0, len(chosen), size)]
 
     def work(nodes: Array) -> tuple[Array, ...]:
@@ -113,10 +108,8 @@ def build_truncated(
 def _largest_first(matrix: SparseRows, fanout: int) -> tuple[Array, Array]:
     """Indices and data with the rows of more than ``fanout`` entries sorted by magnitude, ties by index."""
     long_rows = np.flatnonzero(np.diff(matrix.indptr) > fanout)
-    if not len(long_rows):
-        return matrix.indices, matrix.data
     indices, data = matrix.indices, matrix.data
-    if matrix.records is None:
+    if len(long_rows) and matrix.records is None:
         indices, data = indices.copy(), data.copy()
     for v in long_rows:
         entries = slice(matrix.indptr[v], matrix.indptr[v + 1])

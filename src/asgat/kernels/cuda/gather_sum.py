@@ -98,9 +98,7 @@ def _scatter_kernel(
     feature = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     in_features = feature < features
     held = tl.load(
-        grad + row[:, None] * features + feature[None, :],
-        mask=(row < rows)[:, None] & in_features[None, :],
-        other=0.0,
+        grad + row[:, None] * features + feature[None, :], mask=(row < rows)[:, None] & in_features[None, :], other=0.0
     )
     for j in range(WIDTH):
         target = tl.load(index + row * WIDTH + j, mask=row < rows, other=-1).to(tl.int64)
