@@ -19,7 +19,6 @@ class Adam:
     Args:
         parameters: of all runs, [runs, ...] each if ``stacked``; otherwise those of a single run.
         rates: learning rate and weight decay of each run.
-        stacked: whether parameters have a leading dimension of runs.
     """
 
     def __init__(self, parameters: Sequence[Tensor], rates: Sequence[tuple[float, float]], stacked: bool) -> None:

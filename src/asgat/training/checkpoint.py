@@ -30,7 +30,7 @@ class Checkpointer(Interrupt):
         device: runs go on only on the kind of device they began on; elsewhere they start again.
         data: digest of the data the runs are trained on.
         seconds: between two savings; ``SECONDS`` by default.
-        epochs: save after so many epochs instead, for work whose pace must not depend on the clock.
+        epochs: save after this many epochs instead, for work whose pace must not depend on the clock.
         resumable: whether runs can go on from the middle. Otherwise they start again, with the same numbers.
     """
 
@@ -49,17 +49,13 @@ class Checkpointer(Interrupt):
         self._last, self._epochs = time.monotonic(), 0
 
     def due(self, epochs: int = 1) -> bool:
-        """Whether to save now, after so many more epochs."""
+        """Whether to save now, some epochs later."""
         self._epochs += epochs
         waited = time.monotonic() - self._last >= self.seconds if self.epochs is None else self._epochs >= self.epochs
         return self.asked or waited
 
     def save(self, runs: Sequence[tuple[Run, State]]) -> None:
-        """Saves runs, each with the snapshot of its program; afterwards, if Ctrl-C asked for it, stops.
-
-        Raises:
-            KeyboardInterrupt: it was asked for.
-        """
+        """Saves runs, each with the snapshot of its program; raises KeyboardInterrupt if Ctrl-C was pressed before."""
         if self.resumable:
             write_atomic(self.path, encode(runs, self.device, self.data))
         self._last, self._epochs = time.monotonic(), 0
@@ -85,13 +81,13 @@ class Checkpointer(Interrupt):
             found = saved.get((run.job.run, run.job.member, run.job.seed))
             if found is None:
                 continue
-            values, tensors = found
+            values, snapshot = found
             try:
                 run.restore(values)
             except (ValueError, KeyError, TypeError) as error:
                 raise refusal(self.path, error) from error
-            run.best_state = _under("best.", tensors)
-            snapshot = {name: value for name, value in tensors.items() if not name.startswith("best.")}
+            run.best_state = _under("best.", snapshot)
+            snapshot = {name: value for name, value in snapshot.items() if not name.startswith("best.")}
             if snapshot and not run.finished:  # one without is about to start another attempt
                 snapshots[position] = snapshot
         return snapshots
@@ -127,8 +123,7 @@ def decode(content: bytes, path: Path, device: str, data: str) -> dict[Key, tupl
             raise ValueError("it was written by another version of asgat")
         tensors = load(content)
         runs = {(v["run"], v["member"], v["seed"]): (v, _under(f"{i}.", tensors)) for i, v in enumerate(header["runs"])}
-        other_data = header["data"] != data
-        other_device = header["device"] != device
+        other_data, other_device = header["data"] != data, header["device"] != device
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, SafetensorError) as error:
         raise refusal(path, error) from error
     if other_data:

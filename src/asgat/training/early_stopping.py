@@ -9,9 +9,6 @@ class EarlyStopping:
     Training stops after ``patience`` epochs in a row with neither a lower loss nor a higher score than ever before.
     The epoch that counts is the last one that was at least as good as every earlier one in both.
 
-    Args:
-        patience: epochs without improvement to wait.
-
     Example:
         >>> stopping = EarlyStopping(patience=1)
         >>> stopping.update(1.0, 0.5), stopping.update(2.0, 0.4), stopping.stop

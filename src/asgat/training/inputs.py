@@ -34,17 +34,14 @@ def make_inputs(
     dataset: Dataset, model: str, config: TrainConfig, device: torch.device, building: Progress | None = None
 ) -> tuple[Any, ...]:
     """What the model's ``forward`` takes for this data set: features, then what it prepared from the graph."""
-    features = make_features(dataset, model, config, device)
-    return features, *prepare_graph(dataset, model, config, device, building)
+    return make_features(dataset, config, device), *prepare_graph(dataset, model, config, device, building)
 
 
-def make_features(
-    dataset: Dataset, model: str, config: TrainConfig, device: torch.device
-) -> torch.Tensor | SparseFeatures:
-    """The features of a data set as the model takes them."""
-    x = normalise_rows(dataset.x) if config.normalize_features else dataset.x
+def make_features(dataset: Dataset, config: TrainConfig, device: torch.device) -> torch.Tensor | SparseFeatures:
+    """The features of a data set as a model with these settings takes them."""
+    x: Any = normalise_rows(dataset.x) if config.normalize_features else dataset.x
     if getattr(config, "adjacency", False):
-        return features_tensor(with_adjacency(x, graph_for(dataset, config)), device)
+        x = with_adjacency(x, graph_for(dataset, config))
     return features_tensor(x, device)
 
 

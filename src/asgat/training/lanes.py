@@ -1,6 +1,6 @@
 """Runs on several CPU threads: which problem gets how many, and programs that run at the same time."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -63,13 +63,7 @@ class Layout:
 
 
 class ProgramGroup:
-    """Several programs that run at the same time, seen as one program and its epochs.
-
-    Args:
-        task, runs, snapshots: as for :class:`Program`; the runs are dealt out to the lanes.
-        lanes: number of programs.
-        executor: runs them.
-    """
+    """Several programs that run at the same time, seen as one program and its epochs; runs are dealt out to them."""
 
     capturable = False
 
@@ -77,18 +71,15 @@ class ProgramGroup:
         self, task: Task, runs: Sequence[Run], snapshots: Sequence[State | None], lanes: int, executor: Executor
     ) -> None:
         self.runs, self.executor = list(runs), executor
-        dealt = [range(lane, len(runs), lanes) for lane in range(min(lanes, len(runs)))]
-        self.programs = [Program(task, [runs[i] for i in own], [snapshots[i] for i in own]) for own in dealt]
-        self.places = {row: (lane, place) for lane, own in enumerate(dealt) for place, row in enumerate(own)}
-        self.kept = [self.programs[lane].kept[place] for lane, place in (self.places[row] for row in range(len(runs)))]
-
-    def _each(self, call: Callable[[Program], Any]) -> list[Any]:
-        return list(self.executor.map(call, self.programs))
+        dealt = [slice(lane, None, lanes) for lane in range(min(lanes, len(runs)))]
+        self.programs = [Program(task, runs[own], snapshots[own]) for own in dealt]
+        self.places = [(row % lanes, row // lanes) for row in range(len(runs))]
+        self.kept = [self.programs[lane].kept[place] for lane, place in self.places]
 
     def run(self, limit: int) -> list[list[Figures]]:
         """As :meth:`EagerEpochs.run`."""
-        (*done,) = self._each(lambda program: EagerEpochs(program).run(limit)[0])
-        return [[done[lane][place] for lane, place in (self.places[row] for row in range(len(self.runs)))]]
+        done = list(self.executor.map(lambda program: EagerEpochs(program).run(limit)[0], self.programs))
+        return [[done[lane][place] for lane, place in self.places]]
 
     def keep(self, positions: dict[int, int]) -> None:
         """As :meth:`EagerEpochs.keep`."""

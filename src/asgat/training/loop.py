@@ -81,24 +81,21 @@ def train_jobs(
 
     Args:
         task: what the jobs share.
-        jobs: what to train; if they are stacked their settings may differ in lr, weight_decay and dropout only.
+        jobs: if they are stacked their settings may differ in lr, weight_decay and dropout only.
         at_once: runs stacked at a time at most; all of them by default.
         progress: called with the job and every epoch.
         checkpointer: saves unfinished runs, and has those of an earlier start.
     """
-    members = [_members(job) for job in jobs]
-    owner = [position for position, own in enumerate(members) for _ in own]
-    known: list[list[Outcome | None]] = [[None] * len(own) for own in members]
+    members = [(position, member) for position, job in enumerate(jobs) for member in _members(job)]
     labels = task.y.cpu().numpy()
-    runs = [Run(job, baseline_score(labels, job.split, task.metric)) for own in members for job in own]
-    first = [owner.index(position) for position in range(len(jobs))]
-    for index, run in train_runs(task, runs, at_once, progress, checkpointer):
-        position = owner[index]
-        known[position][index - first[position]] = run.outcome()
-        outcomes = [outcome for outcome in known[position] if outcome is not None]
-        if len(outcomes) == len(members[position]):
-            for i in range(first[position], first[position] + len(outcomes)):
-                runs[i].reported = True
+    runs = [Run(member, baseline_score(labels, member.split, task.metric)) for _, member in members]
+    for index, _ in train_runs(task, runs, at_once, progress, checkpointer):
+        position = members[index][0]
+        own = [run for run, (owner, _) in zip(runs, members, strict=True) if owner == position]
+        if all(run.finished and not run.reported for run in own):
+            for run in own:
+                run.reported = True
+            outcomes = [run.outcome() for run in own]
             yield position, outcomes[0] if len(outcomes) == 1 else _ensemble(task, jobs[position], outcomes)
 
 

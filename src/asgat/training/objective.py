@@ -14,11 +14,7 @@ from asgat.training.metrics import macro_f1, micro_f1, roc_auc
 class Objective:
     """Training loss, validation loss and score of one run, from the logits of all nodes.
 
-    Args:
-        y: labels of all nodes; those of validation and test nodes do not enter the training loss.
-        split: node indices.
-        config: says whether classes are balanced in the training loss.
-        metric: the validation score, ``"micro_f1"`` or ``"roc_auc"``.
+    Labels of validation and test nodes do not enter the training loss.
     """
 
     def __init__(self, y: Tensor, split: Split, config: TrainConfig, metric: str) -> None:

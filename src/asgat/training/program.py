@@ -1,7 +1,7 @@
 """Epochs of one run, or of several stacked ones, as one tensor program."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -74,7 +74,7 @@ class Program:
 
     Args:
         task: what the runs share.
-        runs: the runs; more than one only if ``task.stacks`` their settings.
+        runs: more than one only if ``task.stacks`` their settings.
         snapshots: for a run that goes on, what :meth:`snapshot` gave; None for one that starts.
 
     Attributes:
@@ -89,7 +89,7 @@ class Program:
         for run in runs:
             if run.module is None:
                 torch.manual_seed(run.seed)
-                run.module = self._build(run.job.config)
+                run.module = task.build(run.job.config)
             self.streams.append(torch.Generator().set_state(torch.get_rng_state()))
         self.models = [run.module for run in runs if run.module is not None]
         self.model = (stack(self.models) if self.stacked else self.models[0]).to(self.device)
@@ -97,7 +97,8 @@ class Program:
         self.parameters = list(self.model.parameters())
         rates = [(run.job.config.lr, run.job.config.weight_decay) for run in runs]
         self.adam = Adam(self.parameters, rates, self.stacked)
-        self.weights = [self._views(row) for row in range(len(runs))]
+        state = self.model.state_dict()
+        self.weights = [{name: v[row] if self.stacked else v for name, v in state.items()} for row in range(len(runs))]
         self.kept = [{name: value.clone() for name, value in row.items()} for row in self.weights]
         self.objectives = [Objective(task.y, run.job.split, run.job.config, task.metric) for run in runs]
         for row, snapshot in enumerate(snapshots):
@@ -106,14 +107,6 @@ class Program:
 
     def _stacks(self, config: TrainConfig) -> bool:
         return self.task.stacks(config)
-
-    def _build(self, config: TrainConfig) -> nn.Module:
-        return self.task.build(config)
-
-    def _views(self, row: int) -> State:
-        """The weights of a run where the model holds them."""
-        state = self.model.state_dict()
-        return {name: value[row] if self.stacked else value for name, value in state.items()}
 
     # -- an epoch -----------------------------------------------------------------------------------------------------
 
@@ -125,13 +118,9 @@ class Program:
         return all(getattr(part, "capturable", True) for part in self.task.inputs)
 
     def epoch(self, seeds: Tensor | None = None) -> Tensor:
-        """A training step and an evaluation of every run.
+        """A training step and an evaluation of every run, with what :meth:`draw` gave for this epoch.
 
-        Args:
-            seeds: what :meth:`draw` gave for this epoch.
-
-        Returns:
-            Training loss, validation loss and validation score, [runs, 3] in double precision.
+        Returns training loss, validation loss and validation score, [runs, 3] in double precision.
         """
         train_losses = self.step(seeds)
         figures = [
@@ -143,7 +132,7 @@ class Program:
     def step(self, seeds: Tensor | None) -> list[Tensor]:
         """One training step; returns the training losses in double precision."""
         self.set_training(True)
-        with self._seeded(seeds):
+        with nullcontext() if seeds is None else dropout_seeds(iter(seeds.unbind()).__next__):
             logits = self.forward()
         losses = [objective.loss(own) for objective, own in zip(self.objectives, logits, strict=True)]
         # The runs share no weights, so that the gradient of the sum is each run's own.
@@ -192,11 +181,6 @@ class Program:
         ]
         return torch.stack(drawn, dim=1).view(epochs, self.dropouts, -1)
 
-    @contextmanager
-    def _seeded(self, seeds: Tensor | None) -> Iterator[None]:
-        with nullcontext() if seeds is None else dropout_seeds(iter(seeds.unbind()).__next__):
-            yield
-
     # -- weights ------------------------------------------------------------------------------------------------------
 
     @torch.no_grad()
@@ -221,11 +205,13 @@ class Program:
         splits = [self.runs[row].job.split for row in rows]
         return [scores_of(o, self.task.y, split, self.task.metric) for o, split in zip(logits, splits, strict=True)]
 
+    def _state(self, row: int) -> State:
+        parts = {"model": self.weights[row], "kept": self.kept[row], "adam": self.adam.state(row)}
+        return {f"{part}.{name}": value for part, held in parts.items() for name, value in held.items()}
+
     def snapshot(self, row: int) -> State:
         """Everything a run goes on from, by name; tensors are copies."""
-        held = {f"model.{name}": value for name, value in self.weights[row].items()}
-        held |= {f"kept.{name}": value for name, value in self.kept[row].items()}
-        held |= {f"adam.{name}": value for name, value in self.adam.state(row).items()}
+        held = self._state(row)
         held["random"] = self.streams[row].get_state() if self.stacked else torch.get_rng_state()
         if not self.stacked and self.device.type == "cuda":
             held["random.cuda"] = torch.cuda.get_rng_state(self.device)
@@ -233,9 +219,7 @@ class Program:
 
     @torch.no_grad()
     def _restore(self, row: int, snapshot: State) -> None:
-        own = {f"model.{name}": value for name, value in self.weights[row].items()}
-        own |= {f"kept.{name}": value for name, value in self.kept[row].items()}
-        own |= {f"adam.{name}": value for name, value in self.adam.state(row).items()}
+        own = self._state(row)
         given = {name: value for name, value in snapshot.items() if not name.startswith("random")}
         if shapes(own) != shapes(given):
             raise other_model()

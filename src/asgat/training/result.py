@@ -80,21 +80,11 @@ def certified_figures(task: Task, config: TrainConfig, split: Split, state: Stat
 def fallback_figures(inputs: Sequence[Any]) -> dict[str, Any] | None:
     """What a run had to replace by Chebyshev polynomials: the most heads at a time, how often, the largest residual."""
     taken = [part.take_fallback() for part in inputs if isinstance(part, SpectralOperator)]
-    return _merge_fallbacks(
-        [
-            {
-                "heads": found.heads,
-                "evaluations": found.evaluations,
-                "residual": found.residual if math.isfinite(found.residual) else None,
-            }
-            for found in taken
-            if found is not None
-        ]
-    )
+    return _merge_fallbacks([vars(found) for found in taken if found is not None])
 
 
 def _merge_fallbacks(rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    """Several fallbacks as one; a residual that is not a number is None and larger than all others."""
+    """Several fallbacks as one; a residual that is not finite is None and larger than all others."""
     if not rows:
         return None
     residuals = [row["residual"] for row in rows]
@@ -102,7 +92,7 @@ def _merge_fallbacks(rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
         "form": "chebyshev",
         "heads": max(row["heads"] for row in rows),
         "evaluations": sum(row["evaluations"] for row in rows),
-        "residual": None if None in residuals else max(residuals),
+        "residual": max(residuals) if all(r is not None and math.isfinite(r) for r in residuals) else None,
     }
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ Kind = tuple[str, Callable[[Any], bool]]  # what a value must be, in words and a
 
 
 def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
+    return type(value) is int and 0 <= value < 2**63
 
 
 def _is_number(value: Any) -> bool:
@@ -22,28 +23,22 @@ def _is_optional(value: Any) -> bool:
     return value is None or _is_number(value)
 
 
-def _is_spread(value: Any) -> bool:
-    return isinstance(value, dict) and all(_is_optional(value.get(key, "missing")) for key in ("mean", "std"))
-
-
-def _is_fallback(value: Any) -> bool:
-    counts = ("heads", "evaluations")
-    return value is None or (
-        isinstance(value, dict)
-        and all(_is_whole(value.get(key)) for key in counts)
-        and _is_optional(value.get("residual", "missing"))
-    )
+def _has(value: Any, **entries: Callable[[Any], bool]) -> bool:
+    return isinstance(value, dict) and all(key in value and holds(value[key]) for key, holds in entries.items())
 
 
 WHOLE: Kind = ("a whole number of at least 0", _is_whole)
 NUMBER: Kind = ("a number", _is_number)
 OPTIONAL: Kind = ("a number or null", _is_optional)
-SPREAD: Kind = ("an object with the numbers mean and std", _is_spread)
-FALLBACK: Kind = ("null or an object with heads, evaluations and residual", _is_fallback)
-OBJECT: Kind = ("an object", lambda value: isinstance(value, dict))
+OBJECT: Kind = ("an object", _has)
 BOOLEAN: Kind = ("true or false", lambda value: isinstance(value, bool))
-OBJECTS: Kind = ("a list of objects", lambda value: isinstance(value, list) and all(map(OBJECT[1], value)))
+OBJECTS: Kind = ("a list of objects", lambda value: isinstance(value, list) and all(map(_has, value)))
 WHOLES: Kind = ("a list of whole numbers", lambda value: isinstance(value, list) and all(map(_is_whole, value)))
+SPREAD: Kind = ("an object with the numbers mean and std", partial(_has, mean=_is_optional, std=_is_optional))
+FALLBACK: Kind = (
+    "null or an object with heads, evaluations and residual",
+    lambda v: v is None or _has(v, heads=_is_whole, evaluations=_is_whole, residual=_is_optional),
+)
 
 BOUNDS = ["certified_share", "mean_bound", "max_bound"]
 RESULT = dict.fromkeys(["micro_f1", "macro_f1", "roc_auc"], SPREAD) | dict.fromkeys(["config", "versions"], OBJECT)
@@ -79,8 +74,8 @@ def check_result(result: Any, path: Path) -> dict[str, Any]:
 def _check(
     values: Mapping[str, Any], required: Mapping[str, Kind], optional: Mapping[str, Kind], path: Path, place: str
 ) -> None:
-    for key, (words, holds) in {**{key: kind for key, kind in optional.items() if key in values}, **required}.items():
+    for key, (words, holds) in {**optional, **required}.items():
+        if holds(values[key]) if key in values else key not in required:
+            continue
         found = shown(values[key]) if key in values else "missing"
-        if key not in values or not holds(values[key]):
-            message = f"{path} is damaged: {place}{key} must be {words}, but is {found}."
-            raise AsgatError(f"{message} Train again with --fresh.")
+        raise AsgatError(f"{path} is damaged: {place}{key} must be {words}, but is {found}. Train again with --fresh.")

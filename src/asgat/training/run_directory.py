@@ -32,10 +32,7 @@ class RunDirectory:
 
     ``result.json`` is written again after every finished run (one split or seed): started again with the same settings,
     a killed command takes the finished ones over. Unfinished runs are in ``unfinished.safetensors``, as of at most half
-    a minute ago. Whoever writes holds the folder's lock.
-
-    Args:
-        path: the folder; made if it is not there.
+    a minute ago. Whoever writes holds the folder's lock. A folder that does not exist is made.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -84,16 +81,11 @@ class RunDirectory:
         now, then = _flat(settings), _flat(earlier)
         then.setdefault("data", now.get("data"))  # version 0.1 did not write it
         differing = [key for key in now if now[key] != then.get(key)] + [key for key in then if key not in now]
+        what = f"with other settings ({', '.join(differing)})"
         if differing == ["data"]:
-            raise OtherSettingsError(
-                f"{self.path} holds a run of other data: graph, features, labels or splits have changed since; "
-                "choose another --out, or --fresh to replace it."
-            )
+            what = "of other data: graph, features, labels or splits have changed since"
         if differing:
-            raise OtherSettingsError(
-                f"{self.path} holds a run with other settings ({', '.join(differing)}); "
-                "choose another --out, or --fresh to replace it."
-            )
+            raise OtherSettingsError(f"{self.path} holds a run {what}; choose another --out, or --fresh to replace it.")
 
     def _sweep(self) -> None:
         """Removes files a killed process left half-written; whoever holds the lock is the only one who writes here."""
@@ -103,11 +95,7 @@ class RunDirectory:
                     path.unlink()
 
     def read_result(self) -> dict[str, Any]:
-        """What ``result.json`` holds.
-
-        Raises:
-            AsgatError: it is damaged.
-        """
+        """What ``result.json`` holds; refused if it is damaged."""
         path = self.path / RESULT
         try:
             result = json.loads(path.read_bytes())
@@ -141,7 +129,7 @@ class RunDirectory:
             kept = [line for line in lines if json.loads(line)["run"] in before]
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise AsgatError(f"{path} cannot be read as metrics: {brief(error)}. Start again with --fresh.") from error
-        write_atomic(path, "".join(f"{line}\n" for line in [*kept, *metrics_lines(row["run"], history)]).encode())
+        write_atomic(path, "".join(f"{line}\n" for line in kept).encode() + encode_metrics(row["run"], history))
         best = max(((other["val_score"], -other["run"]) for other in done), default=(-1.0, 0))
         if (row["val_score"], -row["run"]) > best:  # among equals the first run, whichever ended first
             content = encode_model(state, metadata)
@@ -166,7 +154,7 @@ class RunDirectory:
         contents = {
             **others,
             CONFIG: to_toml(settings).encode(),
-            METRICS: "".join(f"{line}\n" for line in metrics_lines(metadata["run"], history)).encode(),
+            METRICS: encode_metrics(metadata["run"], history),
             MODEL: model,
             RESULT: to_json({**result, "model_sha256": sha256(model)}),  # last: where it is, all is
         }
@@ -175,8 +163,9 @@ class RunDirectory:
             (self.path / UNFINISHED).unlink()
 
 
-def metrics_lines(run: int, history: Sequence[Epoch]) -> list[str]:
-    return [json.dumps({"run": run, **vars(epoch)}) for epoch in history]
+def encode_metrics(run: int, history: Sequence[Epoch]) -> bytes:
+    """The lines of a run in ``metrics.jsonl``."""
+    return "".join(json.dumps({"run": run, **vars(epoch)}) + "\n" for epoch in history).encode()
 
 
 def encode_model(state: State, metadata: Mapping[str, Any]) -> bytes:
@@ -201,10 +190,8 @@ def _with_current_settings(written: dict[str, Any]) -> dict[str, Any]:
 
 
 def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in values.items():
-        flat.update(value if isinstance(value, Mapping) else {key: value})
-    return flat
+    inner = (value if isinstance(value, Mapping) else {key: value} for key, value in values.items())
+    return {key: value for part in inner for key, value in part.items()}
 
 
 def read_metadata(path: Path | str) -> dict[str, Any]:

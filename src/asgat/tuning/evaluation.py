@@ -101,7 +101,7 @@ class Evaluation:
         features = self._cached(
             "features",
             {name: values.get(name) for name in FEATURE_SETTINGS},
-            lambda: make_features(self.dataset, self.model, config, self.device),
+            lambda: make_features(self.dataset, config, self.device),
         )
         return features, *graph
 
