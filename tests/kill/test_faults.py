@@ -52,7 +52,7 @@ def test_a_failure_at_every_single_write(tmp_path, monkeypatch, error):
         calls = failing(patch, 10**9, error)
         train(tmp_path / "counted")
         count = len(calls)
-    assert count > 20
+    assert count >= 20  # fsync and replace of settings, checkpoints, metrics, models and results
     whole = numbers_of_run(tmp_path / "counted")
     for at in range(count):
         folder = tmp_path / str(at)
