@@ -46,7 +46,7 @@ class MinibatchProgram(Program):
         self.hidden = [kept_rows(operator.num_nodes, width, self.x.dtype, self.device) for width in widths]
         if isinstance(self.x, SparseFeatures):
             arrays = tuple(tensor.cpu().numpy() for tensor in (self.x.value, self.x.index, self.x.indptr))
-            self.rows_of_x = sp.csr_array(arrays, shape=self.x.shape)
+            self.rows_of_x = sp.csr_array(arrays, shape=(self.x.size(0), self.x.size(1)))
         self.evaluate()  # so that there are hidden states to take
 
     @property
@@ -59,7 +59,7 @@ class MinibatchProgram(Program):
         nodes = self.objective.train_nodes
         total = torch.zeros((), dtype=torch.float64, device=self.device)
         order = (torch.randperm if self.batch_size < len(nodes) else torch.arange)(len(nodes), device=self.device)
-        for batch in order.split(self.batch_size):
+        for batch in torch.split(order, self.batch_size):
             chosen = batch.sort().values
             loss = self.objective.loss(self.logits(nodes[chosen]), chosen)
             self.adam.step(torch.autograd.grad(loss, self.parameters, allow_unused=True))
@@ -89,10 +89,10 @@ class MinibatchProgram(Program):
         """Logits of all nodes, a layer at a time and in it a block of nodes at a time; renews the hidden states."""
         self.set_training(False)
         nodes = torch.arange(self.operator.num_nodes, device=self.device)
-        last = self.net.convs[-1]
+        last, size = self.net.convs[-1], self.batch_size
         logits = last.weight.new_empty(len(nodes), last.out_channels)
         for layer, out in enumerate([*self.hidden, logits]):
-            for rows, block in zip(nodes.split(self.batch_size), out.split(self.batch_size), strict=True):
+            for rows, block in zip(torch.split(nodes, size), torch.split(out, size), strict=True):
                 operator, fresh, _ = self._part(layer, rows, None)
                 block.copy_(self.net.apply_layer(layer, self._input(layer, fresh), operator))
         return (logits,)
