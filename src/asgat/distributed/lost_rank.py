@@ -10,13 +10,7 @@ LOST = 3  # exit code of a rank that lost another
 
 
 class LostRankExit:
-    """What a rank will have said of itself when it must go.
-
-    Attributes:
-        rank: this one's number.
-        status: what was being done, as in "it was lost while …".
-        remedy: what to do about it.
-    """
+    """What a rank reports when another is lost: what was being done (``status``), and what to do (``remedy``)."""
 
     def __init__(self, rank: int) -> None:
         self.rank = rank
@@ -25,11 +19,10 @@ class LostRankExit:
         self._said = threading.Lock()
 
     def leave(self, why: str = "") -> None:
-        """Says it and ends this process: leaving in order would wait for the lost one."""
+        """Reports it and ends this process: leaving in order would wait for the lost one."""
         if self._said.acquire(blocking=False):
             detail = f" ({why})" if why else ""
-            text = f"Rank {self.rank}: another rank was lost while {self.status}{detail}; {self.remedy}.\n"
-            sys.stderr.write(text)
+            sys.stderr.write(f"Rank {self.rank}: another rank was lost while {self.status}{detail}; {self.remedy}.\n")
             sys.stderr.flush()
             os._exit(LOST)
 

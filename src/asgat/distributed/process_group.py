@@ -1,6 +1,7 @@
-"""The ranks of a job: how one joins the others, and how it learns that one of them is gone."""
+"""The ranks of a job: how one joins the others, and how it learns that one of them is lost."""
 
 import contextlib
+import itertools
 import os
 import re
 import threading
@@ -22,17 +23,14 @@ _LOST_WORDS = re.compile(r"gloo|nccl|tcpstore|connection|socket|timed out|timeou
 
 
 class ReportedByRankZeroError(AsgatError):
-    """An error of rank 0, which tells it for all."""
+    """An error of rank 0, which reports it for all."""
 
 
 class Group:
     """The ranks of one job; every method is called by all of them, in the same order.
 
-    Args:
-        rank: this one's number.
-        size: how many there are.
-        device: where this one computes: the CPU, with gloo between the ranks, or a GPU of its own, with NCCL.
-        lost_rank: what this one says if another is lost.
+    ``device`` is where this rank computes: the CPU, with gloo between the ranks, or a GPU of its own, with NCCL.
+    ``lost_rank`` is what it says if another is lost.
     """
 
     def __init__(self, rank: int, size: int, device: torch.device, lost_rank: LostRankExit | None = None) -> None:
@@ -97,29 +95,32 @@ class Group:
 
     def from_first(self, make: Callable[[], Any]) -> Any:
         """What rank 0 makes, on all ranks; an error it raises ends them all."""
-        told: list[Any] = [None, None]
-        problem: AsgatError | None = None
+        sent: list[Any] = [None, None]  # the value, and the message of an error
         if self.first:
             try:
-                told[0] = make()
+                sent[0] = make()
             except AsgatError as error:
-                problem = error
-                told[1] = str(error)
-        dist.broadcast_object_list(told, device=self.device)
-        if problem is not None:
-            raise problem
-        if told[1] is not None:
-            raise ReportedByRankZeroError(told[1])
-        return told[0]
+                dist.broadcast_object_list([None, str(error)], device=self.device)
+                raise
+        dist.broadcast_object_list(sent, device=self.device)
+        if sent[1] is not None:
+            raise ReportedByRankZeroError(sent[1])
+        return sent[0]
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
         """While inside, the loss of another rank ends this process with a sentence and exit code 3.
 
-        A closed connection is told by the collective that meets it, and signs of life through the launcher's store find
+        A closed connection is reported by the collective that meets it; signs of life through the launcher's store find
         a rank that hangs, or is lost while the others compute.
         """
-        watch = _Watch(self)
+        store: Any = dist.distributed_c10d._get_default_store()
+        store, ended = store.clone(), threading.Event()  # the other connection may wait for a collective
+        keys = [f"asgat-alive/{rank}" for rank in range(self.size)]
+        store.set(keys[self.rank], "0")
+        thread = threading.Thread(target=self._watch, args=(store, keys, ended), daemon=True)
+        if self.size > 1:
+            thread.start()
         try:
             yield
         except RuntimeError as error:
@@ -127,50 +128,33 @@ class Group:
                 raise
             self.lost_rank.leave(_first_line(error))
         finally:
-            watch.stop()
+            ended.set()
+            if thread.is_alive():
+                thread.join(_BEAT + 1.0)
+            with contextlib.suppress(RuntimeError):
+                store.set(keys[self.rank], "left")
+
+    def _watch(self, store: Any, keys: list[str], ended: threading.Event) -> None:
+        """Gives signs of life, and looks for those of the others, until ``ended``."""
+        seen: list[tuple[bytes, float]] = [(b"", time.monotonic())] * self.size
+        try:
+            store.wait(keys, timedelta(seconds=60))
+            for beat in itertools.count(1):
+                if ended.wait(_BEAT):
+                    return
+                store.set(keys[self.rank], str(beat))
+                now = time.monotonic()
+                for rank, value in enumerate(store.multi_get(keys)):
+                    if value != seen[rank][0] or value == b"left":
+                        seen[rank] = value, now
+                    elif now - seen[rank][1] > _SILENCE and not ended.is_set():
+                        self.lost_rank.leave(f"rank {rank} has been silent for {_SILENCE:.0f} s")
+        except RuntimeError as error:  # the store is gone, and with it the rank or the launcher that held it
+            if not ended.is_set():
+                self.lost_rank.leave(_first_line(error))
 
     def close(self) -> None:
         dist.destroy_process_group()
-
-
-class _Watch:
-    """A thread that gives signs of life and looks for those of the others."""
-
-    def __init__(self, group: Group) -> None:
-        self.group = group
-        self.ended = threading.Event()
-        store: Any = dist.distributed_c10d._get_default_store()
-        self.store = store.clone()  # a connection of its own: the other may wait for a collective
-        self.keys = [f"asgat-alive/{rank}" for rank in range(group.size)]
-        self.store.set(self.keys[group.rank], "0")
-        self.thread = threading.Thread(target=self._run, daemon=True)
-        if group.size > 1:
-            self.thread.start()
-
-    def stop(self) -> None:
-        self.ended.set()
-        if self.thread.is_alive():
-            self.thread.join(_BEAT + 1.0)
-        with contextlib.suppress(RuntimeError):
-            self.store.set(self.keys[self.group.rank], "left")
-
-    def _run(self) -> None:
-        seen: list[tuple[bytes, float]] = [(b"", time.monotonic())] * self.group.size
-        beat = 0
-        try:
-            self.store.wait(self.keys, timedelta(seconds=60))
-            while not self.ended.wait(_BEAT):
-                beat += 1
-                self.store.set(self.keys[self.group.rank], str(beat))
-                now = time.monotonic()
-                for rank, value in enumerate(self.store.multi_get(self.keys)):
-                    if value != seen[rank][0] or value == b"left":
-                        seen[rank] = value, now
-                    elif now - seen[rank][1] > _SILENCE and not self.ended.is_set():
-                        self.group.lost_rank.leave(f"rank {rank} has been silent for {_SILENCE:.0f} s")
-        except RuntimeError as error:  # the store is gone, and with it the rank or the launcher that held it
-            if not self.ended.is_set():
-                self.group.lost_rank.leave(_first_line(error))
 
 
 def _first_line(error: BaseException) -> str:

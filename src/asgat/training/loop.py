@@ -1,7 +1,7 @@
 """The training loop: every run of every command goes through it."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
@@ -73,7 +73,7 @@ def train_jobs(
     at_once: int | None = None,
     progress: Progress | None = None,
     checkpointer: Checkpointer | None = None,
-) -> Iterator[tuple[int, Outcome]]:
+) -> Generator[tuple[int, Outcome], None, None]:
     """Positions of jobs and their results, as they become known.
 
     The networks of an ensemble (``members`` above 1) are trained as runs of their own, each stopped when it is best

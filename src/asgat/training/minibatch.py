@@ -89,10 +89,10 @@ class MinibatchProgram(Program):
         """Logits of all nodes, a layer at a time and in it a block of nodes at a time; renews the hidden states."""
         self.set_training(False)
         nodes = torch.arange(self.operator.num_nodes, device=self.device)
-        last = self.net.convs[-1]
+        last, size = self.net.convs[-1], self.batch_size
         logits = last.weight.new_empty(len(nodes), last.out_channels)
         for layer, out in enumerate([*self.hidden, logits]):
-            for rows, block in zip(torch.split(nodes, self.batch_size), torch.split(out, self.batch_size), strict=True):
+            for rows, block in zip(torch.split(nodes, size), torch.split(out, size), strict=True):
                 operator, fresh, _ = self._part(layer, rows, None)
                 block.copy_(self.net.apply_layer(layer, self._input(layer, fresh), operator))
         return (logits,)

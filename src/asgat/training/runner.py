@@ -1,6 +1,6 @@
 """One model over all runs of a data set: ten splits, or ten seeds where there is one split."""
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,7 @@ from asgat.training.loop import train_jobs
 from asgat.training.program import CapturedEpochs, Task
 from asgat.training.result import describe_settings, result_row, run_figures, summarise
 from asgat.training.run_directory import RunDirectory
-from asgat.training.run_state import DivergedError, Epoch, Job, RunResult, State, run_seed
+from asgat.training.run_state import DivergedError, Epoch, Job, State, run_seed
 
 
 @dataclass(frozen=True)
@@ -64,11 +64,8 @@ def run(
     Run i is split i with seed ``seed``, or, where the data set has a single split, that split with seed ``seed + i``.
 
     Args:
-        dataset: the data.
-        model: its name in the registry.
-        config: its settings.
-        runs: which runs.
-        seed: of the first run.
+        dataset, model, config: the data, the model's name in the registry and its settings.
+        runs, seed: which runs, and the seed of the first.
         device: where to train.
         out: run directory; finished runs found there are taken over, and an unfinished one goes on.
         fresh: forget what the run directory holds.
@@ -78,80 +75,48 @@ def run(
         LockedError: another process writes the run directory.
         DivergedError: a run diverged at every attempt.
     """
-    callbacks = callbacks or Callbacks()
+    callbacks, device = callbacks or Callbacks(), torch.device(device)
     model_spec(model)  # bad input is refused before anything is written
     splits = {i: run_split(dataset, i) for i in runs}
     with ExitStack() as held:
         if out is not None:
             held.enter_context(locked(out, wait=callbacks.waiting is not None, waiting=callbacks.waiting))
-        return _run(dataset, model, config, splits, seed, torch.device(device), out, fresh, callbacks, held)
-
-
-def _run(
-    dataset: Dataset,
-    model: str,
-    config: TrainConfig,
-    splits: dict[int, Split],
-    seed: int,
-    device: torch.device,
-    out: Path | str | None,
-    fresh: bool,
-    callbacks: Callbacks,
-    held: ExitStack,
-) -> dict[str, Any]:
-    digest = dataset_digest(dataset)
-    settings = describe_settings(dataset.name, model, dataset.protocol, seed, list(splits), config, digest)
-    directory = RunDirectory(out) if out is not None else None
-    done = directory.begin(settings, fresh) if directory else []
-    missing = [i for i in splits if i not in {row["run"] for row in done}]
-    checkpointer = Checkpointer(out, device.type, digest) if out is not None else None
-    if missing:
-        task = make_task(dataset, model, config, device, callbacks.building)
-        if callbacks.built:
-            callbacks.built()
+        digest = dataset_digest(dataset)
+        settings = describe_settings(dataset.name, model, dataset.protocol, seed, list(splits), config, digest)
+        directory = RunDirectory(out) if out is not None else None
+        done = directory.begin(settings, fresh) if directory else []
+        missing = [i for i in splits if i not in {row["run"] for row in done}]
+        checkpointer = Checkpointer(out, device.type, digest) if out is not None else None
+        if missing:
+            task = make_task(dataset, model, config, device, callbacks.building)
+            if callbacks.built:
+                callbacks.built()
+            if checkpointer:
+                checkpointer.resumable = task.resumable
+            jobs = [Job(splits[i], run_seed(seed, i, len(dataset.splits)), config, i) for i in missing]
+            progress = callbacks.progress
+            report = None if progress is None else lambda job, epoch: progress(job.run, epoch)
+            outcomes = train_jobs(task, jobs, runs_at_once(dataset, config, device), report, checkpointer)
+            held.enter_context(closing(outcomes))
+            for position, outcome in outcomes:
+                if isinstance(outcome, DivergedError):
+                    raise outcome
+                i = missing[position]
+                row = result_row(i, run_figures(task, config, splits[i], outcome), device)
+                if callbacks.finished:
+                    callbacks.finished(i, outcome.state, task.inputs)
+                if directory:
+                    directory.add_run(row, outcome.history, done, outcome.state, model_metadata(settings, i, dataset))
+                done.append(row)
+                if directory:
+                    directory.write_result(summarise(settings, dataset.metric, done))
+                if callbacks.counted:
+                    callbacks.counted(len(done), len(splits))
         if checkpointer:
-            checkpointer.resumable = task.resumable
-        outcomes = train_dataset(task, dataset, config, missing, seed, checkpointer, callbacks.progress)
-        held.enter_context(closing(outcomes))
-        for i, outcome in outcomes:
-            row = result_row(i, run_figures(task, config, splits[i], outcome), device)
-            if callbacks.finished:
-                callbacks.finished(i, outcome.state, task.inputs)
-            if directory:
-                directory.add_run(row, outcome.history, done, outcome.state, model_metadata(settings, i, dataset))
-            done.append(row)
-            if directory:
-                directory.write_result(summarise(settings, dataset.metric, done))
-            if callbacks.counted:
-                callbacks.counted(len(done), len(splits))
-    if checkpointer:
-        checkpointer.remove()
-        if checkpointer.asked:  # in the last epoch: all is saved, and what would follow is not wanted
-            raise KeyboardInterrupt
-    return summarise(settings, dataset.metric, done)
-
-
-def train_dataset(
-    task: Task,
-    dataset: Dataset,
-    config: TrainConfig,
-    runs: Sequence[int],
-    seed: int,
-    checkpointer: Checkpointer | None = None,
-    progress: Callable[[int, Epoch], None] | None = None,
-) -> Generator[tuple[int, RunResult], None, None]:
-    """Runs of a data set and their results, as they become known.
-
-    Raises:
-        DivergedError: a run diverged at every attempt.
-    """
-    several = len(dataset.splits)
-    jobs = [Job(run_split(dataset, i), run_seed(seed, i, several), config, i) for i in runs]
-    report = None if progress is None else lambda job, epoch: progress(job.run, epoch)
-    for position, outcome in train_jobs(task, jobs, runs_at_once(dataset, config, task.y.device), report, checkpointer):
-        if isinstance(outcome, DivergedError):
-            raise outcome
-        yield runs[position], outcome
+            checkpointer.remove()
+            if checkpointer.asked:  # in the last epoch: all is saved, and what would follow is not wanted
+                raise KeyboardInterrupt
+        return summarise(settings, dataset.metric, done)
 
 
 def make_task(
@@ -165,10 +130,9 @@ def make_task(
     inputs = make_inputs(dataset, model, config, device, building)
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
-    spec, sizes = model_spec(model), (dataset.num_features, dataset.num_classes, dataset.num_nodes)
 
     def build(own: TrainConfig) -> nn.Module:
-        return spec.make(own, *sizes)
+        return model_spec(model).make(own, dataset.num_features, dataset.num_classes, dataset.num_nodes)
 
     return Task(build, inputs, torch.from_numpy(dataset.y).to(device), dataset.metric)
 
