@@ -91,14 +91,9 @@ def check_distributed(model: str, config: TrainConfig, source: Source) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Shard:
-    """One rank's part.
+    """One rank's part: features and labels of the nodes ``first`` to ``last - 1``, and their rows of the table.
 
-    Attributes:
-        first, last: its nodes, ``first`` to ``last - 1``.
-        x: their features.
-        y: their labels.
-        operator: their rows of the table; what they attend to comes through ``exchange``.
-        exchange: rows from and to the other ranks.
+    What they attend to comes through ``exchange``.
     """
 
     first: int

@@ -27,7 +27,7 @@ from asgat.training.program import Program, Task
 from asgat.training.result import describe_settings, result_row, summarise
 from asgat.training.run_directory import RunDirectory
 from asgat.training.run_state import DivergedError, Epoch, Job, Run, State, run_seed
-from asgat.training.runner import Callbacks, model_metadata
+from asgat.training.runner import Callbacks, model_metadata, split_number
 
 EVERY = 5  # epochs between checkpoints
 
@@ -62,8 +62,7 @@ def run_distributed(
     """
     callbacks, runs = callbacks or Callbacks(), list(dict.fromkeys(runs))
     for i in runs:
-        if i < 0 or (source.num_splits > 1 and i >= source.num_splits):
-            raise AsgatError(f"{source.name} has splits 0 to {source.num_splits - 1}; there is no split {i}.")
+        split_number(source.name, i, source.num_splits)
     settings: dict[str, Any] = group.from_first(
         lambda: describe_settings(source.name, model, source.protocol, seed, runs, config, source.digest())
     )
@@ -100,7 +99,7 @@ def run_distributed(
             callbacks.progress(job.run, epoch)
 
     for i in missing:
-        split = source.split(i if source.num_splits > 1 else 0, shard.first, shard.last)
+        split = source.split(split_number(source.name, i, source.num_splits), shard.first, shard.last)
         job = Job(split, run_seed(seed, i, source.num_splits), config, i)
         part = ShardSplit(shard, split, source, group)
         task = Task(build, (shard.x, shard.operator), shard.y, source.metric)
@@ -227,6 +226,8 @@ class ShardSplit:
 class ShardedProgram(Program):
     """One run on one rank: losses, scores and gradients are summed over the ranks; ``times`` gets those of epochs."""
 
+    capturable = may_stack = False
+
     def __init__(
         self,
         task: Task,
@@ -240,13 +241,6 @@ class ShardedProgram(Program):
         self.part, self.group, self.times, self.run = part, part.group, times, runs[0]
         if say and snapshots[0] is not None:
             say(f"Run {self.run.job.run} goes on after epoch {self.run.epoch}, from its checkpoint.")
-
-    def _stacks(self, config: TrainConfig) -> bool:
-        return False
-
-    @property
-    def capturable(self) -> bool:
-        return False
 
     def epoch(self, seeds: Tensor | None = None) -> Tensor:
         started = time.perf_counter()

@@ -161,13 +161,9 @@ class ASGAT(AttentionModel):
         operator: SpectralOperator,
         x: Tensor | SparseFeatures | None = None,
     ) -> Tensor:
-        """The output of one layer, its activation included.
+        """The output of one layer, its activation included, from that of the layer before it, or the features.
 
-        Args:
-            index: of the layer, from 0.
-            hidden: output of the layer before it, or the features.
-            operator: of the graph.
-            x: the features, which a model with ``jump`` adds to the last layer.
+        ``x`` are the features, which a model with ``jump`` adds to the last layer.
         """
         layer, last = self.layers[index], index == len(self.layers) - 1
         if isinstance(layer, nn.Linear):

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -166,11 +165,8 @@ class ASGATConv(nn.Module):
     def attention(self, operator: SpectralOperator, certified: bool = False) -> SparseAttention:
         """The attention on a graph, which does not depend on features.
 
-        That of a filter that training does not change, such as a heat kernel, is computed once.
-
-        Args:
-            operator: of the graph.
-            certified: also bound how far the selection can be from the best of all nodes, as ``certificate``.
+        That of a filter that training does not change, such as a heat kernel, is computed once. If ``certified``, its
+        ``certificate`` bounds how far the selection can be from the best of all nodes.
         """
         filter = self._cache.filter_of(self.filter, self.runs)
         if certified or not self.filter.fixed:
@@ -225,14 +221,10 @@ def product(x: Tensor | SparseFeatures, weight: Tensor, operator: SpectralOperat
 def operator_factory(operator: str | OperatorFactory, order: int) -> OperatorFactory:
     if not isinstance(operator, str):
         return operator
-    factories: dict[str, Any] = {
-        "chebyshev": partial(ChebyshevOperator, order=order),
-        "exact": ExactOperator,
-        "arma": ArmaOperator,
-    }
+    chebyshev = partial(ChebyshevOperator, order=order)
+    factories: dict[str, OperatorFactory] = {"chebyshev": chebyshev, "exact": ExactOperator, "arma": ArmaOperator}
     if operator not in factories:
         raise AsgatError(f"Unknown operator {operator!r}. {suggest(operator, list(factories))}")
     if order < 1:
         raise AsgatError(f"order must be at least 1, but is {order}.")
-    factory: OperatorFactory = factories[operator]
-    return factory
+    return factories[operator]

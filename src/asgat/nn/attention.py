@@ -89,10 +89,9 @@ def attend(
     include_unreachable: bool = False,
     certified: bool = False,
 ) -> SparseAttention:
-    r"""The paper's attention :math:`a_v = \mathrm{softmax}(\mathrm{topK}(\psi_v, k))`.
+    r"""The paper's attention :math:`a_v = \mathrm{softmax}(\mathrm{topK}(\psi_v, k))`, from an operator's scores ψ.
 
     Args:
-        operator: gives the scores ψ.
         filter: the response g, one column per head.
         k: nodes to keep per row and head, ties to the lower index; None keeps all reachable ones.
         include_unreachable: let nodes of other components, with score 0, compete (the paper's letter).

@@ -11,10 +11,7 @@ from asgat.spectral.certificate import Certificate
 
 
 class AttentionModel(nn.Module, ABC):
-    """A model that is explained, reported and certified by its spectral attention layers.
-
-    ``forward`` takes features and a graph, as that of :class:`~asgat.nn.ASGAT` does.
-    """
+    """A model of spectral attention layers, whose ``forward`` takes what that of :class:`~asgat.nn.ASGAT` does."""
 
     @property
     @abstractmethod

@@ -22,9 +22,6 @@ class Ensemble(AttentionModel):
     Members share nothing, and each is trained and stopped early by itself. Filters and attention shown after training
     are the first member's; a certificate covers all of them.
 
-    Args:
-        members: the networks, untrained.
-
     Shapes:
         x [N, in_channels] and a graph → log-probabilities [N, out_channels], which serve as logits
 
@@ -40,7 +37,6 @@ class Ensemble(AttentionModel):
 
     @property
     def convs(self) -> list[ASGATConv]:
-        """The layers of the first member."""
         return self._each()[0].convs
 
     def certificates(self, operator: SpectralOperator) -> list[Certificate]:

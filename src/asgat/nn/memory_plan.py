@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -90,7 +91,13 @@ def plan(graph: Graph, config: ASGATConfig, device: torch.device | str = "cpu", 
         matrices = 2
         pair += 0 if config.k is None else 4 * orders
     else:
-        size, matrices = _table_size(graph, config, form, torch.device(device), sample), 3
+        orders, matrices = config.order + 1, 3
+        candidates, entry = table_candidates(n, config), getattr(torch, config.storage).itemsize
+        if form == "truncated table":
+            size = sizes.truncated_table_size(n, orders, candidates, entry)
+        else:
+            per_node = candidates_per_node(graph, config.order, candidates, config.cap, sample)
+            size = sizes.exact_table_size(n, orders, per_node, entry, torch.device(device))
     operator = size.held + matrices * 12 * (graph.num_entries + n)
     attention = size.scores + sum(layers) * n * k * pair
     features = sum((4 * heads + 2) * item * n * config.hidden for heads in layers)
@@ -107,14 +114,13 @@ def check_plan(graph: Graph, config: ASGATConfig, device: torch.device | str = "
     likely = plan(graph, config, device)
     if likely.bytes <= free:
         return likely
-    fitting = []
-    for changes in _alternatives(config, likely.form, graph.num_nodes):
-        needed = plan(graph, config.replace(**changes), device).bytes
-        if needed <= free:
-            fitting.append(f"{_words(changes)} ({_size(needed)})")
-        if len(fitting) == 3:
-            break
-    advice = f"these fit: {'; '.join(fitting)}." if fitting else "no other settings fit; use a larger machine."
+    fitting = (
+        f"{_words(changes)} ({_size(needed)})"
+        for changes in _alternatives(config, likely.form, graph.num_nodes)
+        if (needed := plan(graph, config.replace(**changes), device).bytes) <= free
+    )
+    first = "; ".join(islice(fitting, 3))
+    advice = f"these fit: {first}." if first else "no other settings fit; use a larger machine."
     raise AsgatError(
         f"The {likely.form} form needs about {_size(likely.bytes)}, but only {_size(free)} are available; {advice}"
     )
@@ -131,15 +137,6 @@ def candidates_per_node(graph: Graph, order: int, candidates: int, cap: int, sam
         return build_exact(shifted, order, candidates, cap, rows).candidates_per_node
     neighbours = float(np.minimum(np.diff(graph.adjacency.indptr), cap).mean())
     return min(float(n), 1 + neighbours + order * candidates)
-
-
-def _table_size(graph: Graph, config: ASGATConfig, form: str, device: torch.device, sample: bool) -> sizes.OperatorSize:
-    n, orders, item = graph.num_nodes, config.order + 1, getattr(torch, config.storage).itemsize
-    candidates = table_candidates(n, config)
-    if form == "truncated table":
-        return sizes.truncated_table_size(n, orders, candidates, item)
-    per_node = candidates_per_node(graph, config.order, candidates, config.cap, sample)
-    return sizes.exact_table_size(n, orders, per_node, item, device)
 
 
 def _alternatives(config: ASGATConfig, form: str, num_nodes: int) -> Iterator[dict[str, Any]]:

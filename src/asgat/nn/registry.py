@@ -97,18 +97,6 @@ def _build_baseline(model: Any, config: TrainConfig, in_channels: int, out_chann
     return net
 
 
-def _build_sgc(config: SGCConfig, in_channels: int, out_channels: int) -> nn.Module:
-    return SGC(in_channels, out_channels, config.steps, config.dropout)
-
-
-def _build_linkx(config: TrainConfig, in_channels: int, out_channels: int, num_nodes: int) -> nn.Module:
-    return LINKX(num_nodes, in_channels, config.hidden, out_channels, config.layers, config.dropout)
-
-
-def _build_geom_gcn(config: GeomGCNConfig, in_channels: int, out_channels: int) -> nn.Module:
-    return GeomGCN(in_channels, config.hidden, out_channels, config.layers, config.dropout)
-
-
 def _asgat(summary: str, fixed: Mapping[str, Any], cost: str = "m·(R·P + N·k·H)", **defaults: Any) -> ModelSpec:
     reference, cost = "Li et al., ECML-PKDD 2021", f"O(N·F·H + {cost})"
     return ModelSpec(summary, reference, cost, ASGATConfig, build_asgat, _prepare_operator, defaults, fixed)
@@ -144,7 +132,7 @@ MODELS: dict[str, ModelSpec] = {
     "sgc": replace(
         _baseline(SGC, "a linear map of features smoothed K times", "Wu et al., ICML 2019", "N·F·H + K·E·H",
                   SGCConfig, lr=0.2, weight_decay=5e-6, dropout=0.0),
-        build=_build_sgc),
+        build=lambda config, features, classes: SGC(features, classes, config.steps, config.dropout)),
     "chebnet": _baseline(ChebNet, "Chebyshev filters of order K", "Defferrard et al., NeurIPS 2016",
                          "K·(N·F·H + E·H)", ChebNetConfig, hidden=16),
     "armanet": _baseline(ARMANet, "recursive ARMA filters in m stacks of K steps", "Bianchi et al., TPAMI 2021",
@@ -160,13 +148,17 @@ MODELS: dict[str, ModelSpec] = {
     "linkx": replace(
         _baseline(LINKX, "features and adjacency rows, mapped separately", "Lim et al., NeurIPS 2021", "N·F·H + E·H",
                   weight_decay=1e-3, normalize_features=False),
-        build=_build_linkx, per_node=True),
+        build=lambda config, features, classes, nodes: LINKX(
+            nodes, features, config.hidden, classes, config.layers, config.dropout),
+        per_node=True),
     "h2gcn": _baseline(H2GCN, "K rounds over neighbours at one hop and, separately, at two", "Zhu et al., NeurIPS 2020",
                        "N·F·H + 2^K·T·H"),
     "geom-gcn": replace(
         _baseline(GeomGCN, "neighbours in the graph and in a latent space, by direction", "Pei et al., ICLR 2020",
                   "N·F·H + E·H", GeomGCNConfig, lr=0.05, weight_decay=5e-6, hidden=48),
-        build=_build_geom_gcn, prepare=_prepare_relations),
+        build=lambda config, features, classes: GeomGCN(
+            features, config.hidden, classes, config.layers, config.dropout),
+        prepare=_prepare_relations),
 }
 # fmt: on
 

@@ -24,10 +24,7 @@ def stack(models: Sequence[Model]) -> Model:
     Its parameters and buffers have the models' names and a leading dimension, [R, ...]; its ``forward`` takes what a
     single model's takes and returns [R, ...]. Nothing is mixed between runs: on the CPU, logits and gradients of each
     are to the last bit those of the model alone, whatever the other runs are. Runs have to be stacked again to change
-    their number.
-
-    Args:
-        models: the models, of which nothing is shared with the stack.
+    their number. The stack shares nothing with the models.
 
     Example:
         >>> from asgat.nn import ASGAT
@@ -49,11 +46,6 @@ def stack(models: Sequence[Model]) -> Model:
         if isinstance(getattr(target, "dropout", None), int | float):
             target.dropout = tuple(float(owner.dropout) for owner in owners)
     return stacked
-
-
-def run_state(stacked: nn.Module, row: int) -> dict[str, Tensor]:
-    """The weights of one run, as the model alone has them in its ``state_dict``; copies."""
-    return {name: value[row].detach().clone() for name, value in stacked.state_dict().items()}
 
 
 @torch.no_grad()

@@ -21,17 +21,11 @@ MOST_STACKED = 32
 
 @dataclass(frozen=True)
 class Layout:
-    """How runs are laid out on the CPU.
+    """How runs are laid out on the CPU."""
 
-    Attributes:
-        lanes: programs that run at the same time, each on a thread of its own.
-        stacked: runs of one program at most; None for any number.
-        one_thread: whether PyTorch's operators use one thread.
-    """
-
-    lanes: int = 1
-    stacked: int | None = None
-    one_thread: bool = False
+    lanes: int = 1  # programs that run at the same time, each on its own thread
+    stacked: int | None = None  # runs of one program at most; None for any number
+    one_thread: bool = False  # whether PyTorch's operators use one thread
 
     @classmethod
     def of(cls, task: Task, config: TrainConfig) -> Self:

@@ -137,12 +137,8 @@ def train_runs(
 ) -> Iterator[tuple[int, Run]]:
     """Trains runs to their end, and yields each with its position when it is finished.
 
-    Runs that can be stacked are, up to ``at_once`` of them. One that ends leaves its place to the next.
-
-    Args:
-        task, at_once, progress, checkpointer: as for :func:`train_jobs`.
-        runs: the runs; they are changed.
-        make_program: how to train; by default chosen by the settings.
+    Runs that can be stacked are, up to ``at_once`` of them. One that ends leaves its place to the next. How they are
+    trained (``make_program``) is chosen by the settings; the other arguments are those of :func:`train_jobs`.
     """
     snapshots: dict[int, State] = {}
     with ExitStack() as resources:

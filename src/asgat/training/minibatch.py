@@ -30,10 +30,9 @@ class MinibatchProgram(Program):
 
     Memory in addition to the table: O(batch · heads · k · layers) for attention, O(batch · FRESH · width) for features,
     and the kept hidden states, N · heads · hidden numbers a hidden layer, in a file where they are over a gibibyte.
-
-    Args:
-        task, runs, snapshots: as for :class:`Program`, with one run; its ``config.batch_size`` is the size of a batch.
     """
+
+    capturable = False
 
     def __init__(self, task: Task, runs: Sequence[Run], snapshots: Sequence[State | None]) -> None:
         super().__init__(task, runs, snapshots)
@@ -48,10 +47,6 @@ class MinibatchProgram(Program):
             arrays = tuple(tensor.cpu().numpy() for tensor in (self.x.value, self.x.index, self.x.indptr))
             self.rows_of_x = sp.csr_array(arrays, shape=(self.x.size(0), self.x.size(1)))
         self.evaluate()  # so that there are hidden states to take
-
-    @property
-    def capturable(self) -> bool:
-        return False
 
     def step(self, seeds: Tensor | None) -> list[Tensor]:
         """The steps of one epoch; returns the mean of their losses, weighted by the sizes of the batches."""

@@ -24,19 +24,12 @@ Figures = tuple[float, float, float]  # training loss, validation loss, validati
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What all runs of a training share.
+    """What all runs of a training share."""
 
-    Attributes:
-        build: makes the model for some settings; called once per attempt, after seeding.
-        inputs: what the model's ``forward`` takes, features first.
-        y: labels of all nodes.
-        metric: the validation score, ``"micro_f1"`` or ``"roc_auc"``.
-    """
-
-    build: Callable[[TrainConfig], nn.Module]
-    inputs: tuple[Any, ...]
-    y: Tensor
-    metric: str = "micro_f1"
+    build: Callable[[TrainConfig], nn.Module]  # makes the model; called once per attempt, after seeding
+    inputs: tuple[Any, ...]  # what the model's forward takes, features first
+    y: Tensor  # labels of all nodes
+    metric: str = "micro_f1"  # the validation score, or "roc_auc"
     _known: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -82,9 +75,11 @@ class Program:
         kept: for every run the weights of the epoch that early stopping keeps.
     """
 
+    may_stack = True
+
     def __init__(self, task: Task, runs: Sequence[Run], snapshots: Sequence[State | None]) -> None:
         self.task, self.runs, self.device = task, list(runs), task.y.device
-        self.stacked = self._stacks(runs[0].job.config)
+        self.stacked = self.may_stack and task.stacks(runs[0].job.config)
         self.streams: list[torch.Generator] = []
         for run in runs:
             if run.module is None:
@@ -104,9 +99,6 @@ class Program:
         for row, snapshot in enumerate(snapshots):
             if snapshot is not None:
                 self._restore(row, snapshot)
-
-    def _stacks(self, config: TrainConfig) -> bool:
-        return self.task.stacks(config)
 
     # -- an epoch -----------------------------------------------------------------------------------------------------
 

@@ -122,8 +122,7 @@ class RunDirectory:
 
         Epochs of runs that never finished are dropped.
         """
-        path = self.path / METRICS
-        before = {other["run"] for other in done}
+        path, before = self.path / METRICS, {other["run"] for other in done}
         try:
             lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
             kept = [line for line in lines if json.loads(line)["run"] in before]

@@ -58,21 +58,13 @@ class RunResult:
 
 @dataclass(frozen=True)
 class Job:
-    """What to train: on which nodes, from which seed, with which settings.
-
-    Attributes:
-        split: nodes to train, validate and test on.
-        seed: of the first attempt; later attempts derive theirs from it.
-        config: settings.
-        run: number of the run in its run directory.
-        member: number of the network in its ensemble.
-    """
+    """What to train: on which nodes, from which seed, with which settings."""
 
     split: Split
-    seed: int
+    seed: int  # of the first attempt; later attempts derive theirs from it
     config: TrainConfig
-    run: int = 0
-    member: int = 0
+    run: int = 0  # number in its run directory
+    member: int = 0  # number of the network in its ensemble
 
 
 class DivergedError(AsgatError):
@@ -119,10 +111,6 @@ class Run:
     An attempt ends when early stopping says so, after ``config.epochs`` epochs, or when it diverges. A run whose best
     attempt is no better on validation than ``baseline`` starts again with another seed, at most ``config.max_restarts``
     times. The attempt with the best validation score counts; test nodes have no part in any of this.
-
-    Args:
-        job: what is trained.
-        baseline: validation score of a model that learned nothing, see :func:`baseline_score`.
 
     Attributes:
         attempt, epoch: where the run is; epochs count from 1 within an attempt.
@@ -223,11 +211,7 @@ class Run:
         }
 
     def restore(self, values: dict[str, Any]) -> None:
-        """Puts back what :meth:`to_dict` gave.
-
-        Raises:
-            ValueError: these are not values of this run.
-        """
+        """Puts back what :meth:`to_dict` gave; a ValueError if these are not values of this run."""
         counts = [values[key] for key in ("attempt", "epoch", "best_epoch", "waited")]
         config = self.job.config
         if not all(type(count) is int and count >= 0 for count in counts) or not _finite(values["seconds"]):

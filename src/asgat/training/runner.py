@@ -149,12 +149,16 @@ def runs_at_once(dataset: Dataset, config: TrainConfig, device: torch.device) ->
     return max(1, free // 2 // max(each, 1))
 
 
+def split_number(name: str, run: int, num_splits: int) -> int:
+    """The split of a run of a data set: its own, or the only one; refused where there is none."""
+    if run < 0 or (num_splits > 1 and run >= num_splits):
+        raise AsgatError(f"{name} has splits 0 to {num_splits - 1}; there is no split {run}.")
+    return run if num_splits > 1 else 0
+
+
 def run_split(dataset: Dataset, i: int) -> Split:
     """The split of run i; refused where it is missing or has nothing to report."""
-    several = len(dataset.splits) > 1
-    if i < 0 or (several and i >= len(dataset.splits)):
-        raise AsgatError(f"{dataset.name} has splits 0 to {len(dataset.splits) - 1}; there is no split {i}.")
-    split = dataset.splits[i if several else 0]
+    split = dataset.splits[split_number(dataset.name, i, len(dataset.splits))]
     test = dataset.y[split.test]
     if not len(test):
         raise AsgatError(f"Split {i} of {dataset.name} has no test nodes; there would be nothing to report.")
