@@ -35,15 +35,8 @@ def test_the_filter_of_stacked_runs_is_one_object_until_it_is_replaced():
 def test_the_filter_of_a_stack_of_one_is_that_of_its_run():
     layer: Any = stack([ASGATConv(2, 2, heads=2)])
     cache = LayerCache()
-<<<<<<< HEAD
     one = cast(Any, cache.filter_of(layer.filter, 1))
     assert cache.filter_of(layer.filter, 1) is one
     shapes = [value.shape[1:] for value in layer.filter.state_dict().values()]
     assert [value.shape for value in one.state_dict().values()] == shapes
     assert isinstance(one, MLPFilter)
-=======
-    one, again = (cast(Any, cache.filter_of(layer.filter, 1)) for _ in range(2))
-    assert again is one
-    assert one.layers[0].weight.shape == layer.filter.layers[0].weight.shape[1:]
-    assert one.__class__ is layer.filter.__class__
->>>>>>> h-sd
