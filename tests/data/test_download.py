@@ -1,5 +1,7 @@
+import gc
 import os
 import threading
+import warnings
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import ClassVar
@@ -15,6 +17,16 @@ from asgat.files.raw_file import RawFile
 pytestmark = pytest.mark.filterwarnings(
     "ignore:unclosed:ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
 )
+
+
+@pytest.fixture(autouse=True)
+def collected():
+    """Sockets that are still there after a test are collected here, not in the middle of another file's test."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gc.collect()
+
 
 NAME, CONTENT = "planetoid/ind.cora.y", b"what the file should hold"
 

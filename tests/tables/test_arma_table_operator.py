@@ -208,6 +208,7 @@ def test_rounding_is_beside_the_size_of_scores_or_beside_one(size, deviation, ex
     assert (certificate.exact == exact).all()
 
 
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor:UserWarning")  # PyTorch's own, where it resumes
 @pytest.mark.parametrize("make", [lambda graph: ArmaOperator(graph, 4, 3), lambda graph: ArmaTableOperator(graph, 8)])
 def test_a_compiled_layer_runs_the_fit_uncompiled(make):
     operator, conv = make(LARGE), ASGATConv(3, 4, heads=2, k=3)
