@@ -17,7 +17,8 @@ from asgat.errors import AsgatError
 from asgat.files.atomic import to_toml
 from asgat.nn.registry import MODELS
 
-KINDS: list[type[TrainConfig]] = list(dict.fromkeys([TrainConfig, SpectralConfig, *(spec.config for spec in MODELS.values())]))
+BASES: list[type[TrainConfig]] = [TrainConfig, SpectralConfig]
+KINDS = list(dict.fromkeys([*BASES, *(spec.config for spec in MODELS.values())]))
 FIELDS = [  # each where it is defined
     pytest.param(config, field, typing.get_type_hints(config)[field.name], id=f"{config.__name__}.{field.name}")
     for config in KINDS
