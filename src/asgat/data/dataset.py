@@ -95,9 +95,9 @@ class Dataset:
         return int(self.x.shape[1])
 
     def to_pyg(self) -> Data:
-        """As a PyG ``Data``: an undirected edge in both directions, masks of shape [N, splits], or [N] where there is one split.
+        """As a PyG ``Data``: masks have shape [N, splits], or [N] where there is one split.
 
-        ``edge_weight`` is present only where some weight differs from 1.
+        An undirected edge is there in both directions; ``edge_weight`` only where some weight differs from 1.
         """
         import torch
         from torch_geometric.data import Data

@@ -1,8 +1,7 @@
 r"""Homophily: the paper's :math:`\beta`, and two edge-wise measures.
 
-All ignore weights and self-loops. In a directed graph the neighbours of a node are those at either end of its edges,
-and a node that is linked both ways counts twice. Nodes with label -1 are unlabelled: they have no value and are not counted as
-neighbours.
+All ignore weights and self-loops. Nodes with label -1 are unlabelled: they have no value and are not counted as
+neighbours. In a directed graph both ends of an edge are neighbours, twice if there is an edge each way.
 """
 
 import numpy as np
