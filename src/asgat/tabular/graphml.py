@@ -61,7 +61,7 @@ class _Reader:
             raise self.raw.failure("it holds no graph")
         if not self.parts["node"].rows:
             raise self.raw.failure("its graph has no nodes")
-        return self._table(self.parts["node"], self.notes), self._table(self.parts["edge"], [])
+        return self._table(self.parts["node"], []), self._table(self.parts["edge"], self.notes)
 
     def _table(self, part: _Part, notes: list[str]) -> Table:
         used = {key: values for key, values in part.attributes.items() if values or self.defaults.get(key)}
