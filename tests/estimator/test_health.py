@@ -118,7 +118,7 @@ def test_counts_of_a_directed_graph():
 
 @pytest.mark.parametrize(
     ("reciprocal", "words"),
-    [(0.03, "Only 3% of the edges also run"), (0.0, "None of the edges also run"), (0.2, None), (None, None)],
+    [(0.03, "Only 3 % of the edges also run"), (0.0, "None of the edges also run"), (0.2, None), (None, None)],
 )
 def test_edges_that_seem_to_have_a_direction_are_pointed_out(reciprocal, words):
     line = np.stack([np.arange(20), np.arange(1, 21)])

@@ -153,8 +153,8 @@ def test_the_certificate_holds_on_the_double_covers_of_hundreds_of_directed_grap
             for parameter in filter.parameters():
                 parameter.mul_(float(rng.uniform(0.5, 4.0)))
         order, k = int(rng.integers(2, 9)), int(rng.integers(1, 6))
-        short = {"candidates": int(rng.integers(k, k + 4)), "cap": int(rng.integers(0, 5))}
-        operator = TableOperator(cover, order, dtype=DOUBLE, storage=DOUBLE, **short)
+        candidates, cap = int(rng.integers(k, k + 4)), int(rng.integers(0, 5))
+        operator = TableOperator(cover, order, dtype=DOUBLE, candidates=candidates, cap=cap, storage=DOUBLE)
         incomplete += not operator.table.complete.all()
         _, loss = check_against_all_pairs(cover, operator, filter, k)
         errors.append(float(loss.detach().abs().max()))

@@ -97,7 +97,7 @@ def examine(user_graph: UserGraph, dataset: Dataset, class_names: Sequence[str],
     between = graph.num_entries - int((graph.adjacency.diagonal() > 0).sum())
     changes = list(changes)
     if user_graph.reciprocal is not None and user_graph.reciprocal < MOST_ONE_WAY and not graph.directed:
-        few = f"Only {user_graph.reciprocal:.0%}" if user_graph.reciprocal > 0 else "None"
+        few = f"Only {100 * user_graph.reciprocal:.0f} %" if user_graph.reciprocal > 0 else "None"
         changes.append(f"{few} of the edges also run the other way. If edges have a direction, `--directed` uses it.")
     if repeated:
         either = "" if graph.directed else ", in either direction"
