@@ -1,3 +1,4 @@
+import json
 import tempfile
 from pathlib import Path
 
@@ -7,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.strategies import edge_lists
 
+from asgat.data.digest import dataset_digest
 from asgat.disk.converter import write_graph
 from asgat.disk.disk_graph import OnDiskGraph
 from asgat.errors import AsgatError
@@ -115,3 +117,40 @@ def test_an_existing_folder_is_left_alone(tmp_path):
     features, labels, part = numbered(4)
     with pytest.raises(AsgatError, match="exists"):
         write_graph(tmp_path, [], features, labels, part)
+
+
+@settings(max_examples=30)
+@given(edge_lists(min_nodes=3), st.sampled_from(["none", "rcm"]), st.sampled_from(["keep", "add", "remove"]))
+def test_a_directed_graph_is_written_in_another_order(held, order, self_loops):
+    truth = held.graph(self_loops, directed=True)
+    features, labels, part = numbered(truth.num_nodes)
+    with tempfile.TemporaryDirectory() as folder:
+        where = Path(folder) / "graph"
+        write_graph(
+            where,
+            chunks(held, 3),
+            features,
+            labels,
+            part,
+            order=order,
+            self_loops=self_loops,
+            memory=256,
+            directed=True,
+        )
+        graph = OnDiskGraph(where)
+        dataset, node = graph.to_dataset(), graph.original_nodes()
+        assert graph.directed
+        assert dataset.graph.directed
+        assert np.array_equal(dataset.graph.adjacency.toarray(), truth.adjacency.toarray()[np.ix_(node, node)])
+        assert graph.digest() == dataset_digest(dataset)
+        with pytest.raises(AsgatError, match="is directed and can be trained on only in memory"):
+            graph.matrix()
+
+
+def test_a_folder_of_an_earlier_version_is_undirected(tmp_path):
+    features, labels, part = numbered(6)
+    write_graph(tmp_path / "g", [(np.array([0]), np.array([1]), None)], features, labels, part)
+    header = json.loads((tmp_path / "g" / "header.json").read_text())
+    assert header.pop("directed") is False
+    (tmp_path / "g" / "header.json").write_text(json.dumps(header))
+    assert not OnDiskGraph(tmp_path / "g").to_dataset().graph.directed

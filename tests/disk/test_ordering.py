@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.strategies import graphs
+from tests.strategies import directed_graphs, graphs
 
 from asgat.disk import ordering
 from asgat.disk.ordering import ORDERS, locality_order
@@ -37,6 +37,13 @@ def test_a_shuffled_line_is_found_again(order):
     assert np.count_nonzero(np.diff(graph.edge_index() // 50, axis=0)) > 100
     if order == "rcm":
         assert bandwidth(graph, found) == 1
+
+
+@given(directed_graphs(), st.sampled_from(["none", "rcm"]))
+def test_directions_do_not_matter(graph, order):
+    found = locality_order(graph.adjacency.indptr, graph.adjacency.indices, order, directed=True)
+    without = graph.undirected.adjacency
+    assert found.tolist() == locality_order(without.indptr, without.indices, order).tolist()
 
 
 def test_unknown_orders_and_a_missing_metis_are_named(monkeypatch):

@@ -1,5 +1,6 @@
 """The estimator: it learns, predicts other graphs, survives saving, and scikit-learn knows how to use it."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -226,3 +227,11 @@ def test_the_run_directory_is_that_of_every_run(fitted, tmp_path):
 def test_the_same_graph(blocks):
     assert same_graph(blocks, blocks)
     assert not same_graph(blocks, contextual_sbm(num_nodes=160, num_features=8))
+
+
+def test_directed_is_a_parameter():
+    assert clone(ASGATClassifier(directed=True)).directed is True
+    assert ASGATClassifier().get_params()["directed"] is False
+    one = load_dataset("karate")
+    other = replace(one, graph=Graph(one.graph.adjacency, directed=True))
+    assert not same_graph(one, other)

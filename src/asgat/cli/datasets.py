@@ -21,7 +21,8 @@ def datasets(data_dir: options.DataDir = None, json: options.Json = None) -> Non
         name = row["name"] if row["measured"] else f"{row['name']} ○"
         table.add_row(name, *counts, f"{row['beta']:.3f}", " ".join(row["protocols"]))
     console.print(table)
-    say("entries: of the adjacency matrix, two per edge, one per self-loop. ○: no files, as published.", wrap=True)
+    entries = "entries: of the adjacency matrix, two per edge, one per self-loop or directed edge."
+    say(f"{entries} ○: no files, as published.", wrap=True)
     for row in rows:
         if row["note"]:
             say(f"{row['name']}: {row['note']}", wrap=True)

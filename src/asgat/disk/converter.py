@@ -42,6 +42,7 @@ def write_graph(
     num_splits: int = 1,
     seed: int = 0,
     memory: int = 512 << 20,
+    directed: bool = False,
     say: Say | None = None,
 ) -> OnDiskGraph:
     """Writes a graph on disk, whole or not at all.
@@ -60,6 +61,7 @@ def write_graph(
         self_loops: keep, add or remove.
         metric: ``"micro_f1"`` or ``"roc_auc"``.
         num_splits, seed: of the splits drawn.
+        directed: whether edges have a direction, from source to target.
         say: called with a description of the next step.
     """
     out, say = Path(out), say or (lambda text: None)
@@ -74,13 +76,13 @@ def write_graph(
         scratch = folder / "scratch"
         scratch.mkdir()
         say("reading edges")
-        sorter = EdgeSorter(scratch, n, memory)
+        sorter = EdgeSorter(scratch, n, memory, directed)
         for source, target, weight in edges:
             sorter.add(source, target, weight)
         say("sorting edges")
         indptr, indices, weights = sorter.write(self_loops)
         say(f"ordering nodes ({order})")
-        node = locality_order(indptr, indices, order)
+        node = locality_order(indptr, indices, order, directed=directed)
         header = Header(
             name=name,
             num_nodes=n,
@@ -92,6 +94,7 @@ def write_graph(
             weighted=weights is not None,
             self_loops=self_loops,
             order=order,
+            directed=directed,
         )
         say("writing rows")
         _write(folder, header, (indptr, indices, weights), features, labels, part, node)
@@ -174,17 +177,20 @@ def _write(
         files["indices"][entries] = col[order]
         if weights is not None:
             files["weight"][entries] = weight
+        if header.directed:
+            continue
         # As in Graph.normalised_adjacency: relative to a row's largest weight, so that nothing overflows.
         largest = np.zeros(last - first)
         np.maximum.at(largest, row, weight)
         relative = np.bincount(row, weight / largest[row], minlength=last - first)
         root[first:last] = np.sqrt(largest) * np.sqrt(relative)
-    for first, last in blocks:
-        entries = slice(new_indptr[first], new_indptr[last])
-        row = np.repeat(np.arange(first, last), np.diff(new_indptr[first : last + 1]))
-        scale = 1.0 if weights is None else np.sqrt(files["weight"][entries])
-        files["shifted"][entries] = -((scale / root[row]) * (scale / root[files["indices"][entries]]))
-    files["records"][:] = node_records(SparseRows(new_indptr, files["indices"], files["shifted"]))
+    if not header.directed:
+        for first, last in blocks:
+            entries = slice(new_indptr[first], new_indptr[last])
+            row = np.repeat(np.arange(first, last), np.diff(new_indptr[first : last + 1]))
+            scale = 1.0 if weights is None else np.sqrt(files["weight"][entries])
+            files["shifted"][entries] = -((scale / root[row]) * (scale / root[files["indices"][entries]]))
+        files["records"][:] = node_records(SparseRows(new_indptr, files["indices"], files["shifted"]))
     files["labels"][:] = labels[node]
     files["node"][:] = node
     for i in range(header.num_splits):

@@ -8,23 +8,32 @@ from asgat.errors import AsgatError
 from asgat.estimator.trained_run import TrainedRun
 from asgat.explain.attention_rows import attention_rows
 from asgat.explain.bands import BAND_NAMES
+from asgat.explain.copies import SIDES
 from asgat.nn.attention_model import AttentionModel
 
 
 def explain(run: TrainedRun, node: int) -> list[dict[str, Any]]:
-    """A row per layer, head and attended node: what ``asgat explain`` shows of the node with this number."""
+    """A row per layer, head and attended node: what ``asgat explain`` shows of the node with this number.
+
+    In a directed graph ``side`` is the side of the node that attends, ``node_side`` that of the attended node, see
+    :mod:`asgat.explain.copies`.
+    """
     check_attends(run)
     layers = attention_rows(cast(AttentionModel, run.model), run.inputs[1], run.attended_graph, np.array([node]))
     rows = []
     for layer, found in enumerate(layers, start=1):
-        for head in range(len(found.index)):
-            for place in np.flatnonzero(np.isfinite(found.score[head, 0])):
-                at = head, 0, int(place)
+        for head, row in np.ndindex(found.index.shape[:2]):
+            for place in np.flatnonzero(np.isfinite(found.score[head, row])):
+                at = head, row, int(place)
                 other, band = int(found.index[at]), int(found.band[at])
+                sides = {}
+                if found.side is not None and found.index_side is not None:
+                    sides = {"side": SIDES[found.side[row]], "node_side": SIDES[found.index_side[at]]}
                 rows.append(
                     {
                         "layer": layer,
                         "head": head + 1,
+                        **sides,
                         "node": run.ids[other],
                         "weight": float(found.weight[at]),
                         "score": float(found.score[at]),

@@ -181,6 +181,11 @@ class Graph:
         source, target = coo.coords
         return Graph.from_edges(np.stack([2 * source, 2 * target + 1]), 2 * self.num_nodes, coo.data)
 
+    @property
+    def spectral_graph(self) -> Graph:
+        """The undirected graph whose Laplacian operators use: this one, or the double cover of a directed one."""
+        return self.double_cover if self.directed else self
+
     @cached_property
     def normalised_adjacency(self) -> sp.csr_array:
         r""":math:`D^{-1/2} A D^{-1/2}`; rows and columns of isolated nodes are empty."""

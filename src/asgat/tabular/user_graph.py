@@ -29,6 +29,8 @@ class UserGraph:
         columns: the user's column for each role: id, source, target, weight, label, split.
         notes: what was noticed or changed while reading, in sentences.
         chosen: rows of the selected nodes; None is all.
+        directed: whether the direction of edges is used.
+        reciprocal: their :func:`~asgat.tabular.direction.reciprocal_share`.
     """
 
     ids: Sequence[str]
@@ -41,11 +43,13 @@ class UserGraph:
     notes: Sequence[str] = ()
     name: str = "graph"
     chosen: npt.NDArray[np.int64] | None = None
+    directed: bool = False
+    reciprocal: float | None = None
 
     @cached_property
     def graph(self) -> Graph:
-        """The same edges as an undirected graph."""
-        return Graph.from_edges(self.edges, len(self.ids), self.weight)
+        """The same edges as a graph, undirected unless ``directed``."""
+        return Graph.from_edges(self.edges, len(self.ids), self.weight, directed=self.directed)
 
     def select(self, chosen: npt.NDArray[np.int64] | None) -> UserGraph:
         """The same graph with these nodes selected, all of them for None."""
