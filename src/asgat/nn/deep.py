@@ -29,8 +29,8 @@ class DeepBlock(nn.Module):
     with biases and with dropout before :math:`W_2`.
 
     Args:
-        hidden_channels: size of h, a multiple of ``heads``.
-        heads: of attention and of filters, each.
+        hidden_channels: size of h; with filters a multiple of ``heads``.
+        heads: of attention, each with rows as wide as h, and of filters, which share these channels.
         k: nodes each node attends to per head.
         dropout: inside the network.
         attention_dropout: apply it to input and weights of the attention, too.
@@ -58,21 +58,21 @@ class DeepBlock(nn.Module):
         super().__init__()
         if channels not in get_args(Channels):
             raise AsgatError(f"channels must be one of {', '.join(get_args(Channels))}, not {channels!r}.")
-        if hidden_channels % heads:
+        if hidden_channels % heads and "filters" in channels:
             raise AsgatError(
-                f"The hidden size must be a multiple of the number of heads, but they are {hidden_channels} and "
-                f"{heads}; {heads * -(-hidden_channels // heads)} would do."
+                f"With filters the hidden size must be a multiple of the number of heads, but they are "
+                f"{hidden_channels} and {heads}; {heads * -(-hidden_channels // heads)} would do."
             )
         kinds, d = channels.split("+"), hidden_channels
         self.dropout, self.directed, self.mean = dropout, directed, "mean" in kinds
         self.attention = self.filters = None
         if "attention" in kinds:
             p = dropout if attention_dropout else 0.0
-            self.attention = ASGATConv(d, d // heads, heads, k=k, dropout=p, bias=False, directed=directed, **options)
+            self.attention = ASGATConv(d, d, heads, k=k, dropout=p, bias=False, directed=directed, **options)
         if "filters" in kinds:
             options.pop("include_unreachable", None)
             self.filters = SpectralFilterConv(d, d, heads, linear=directed, directed=directed, **options)
-        width = d + len(kinds) * d * (2 if directed else 1)
+        width = d + (2 if directed else 1) * d * sum({"attention": heads}.get(kind, 1) for kind in kinds)
         self.norm_weight, self.norm_bias = (nn.Parameter(torch.empty(d)) for _ in range(2))
         self.weight1, self.bias1 = nn.Parameter(torch.empty(width, d)), nn.Parameter(torch.empty(d))
         self.weight2, self.bias2 = nn.Parameter(torch.empty(d, d)), nn.Parameter(torch.empty(d))
@@ -112,7 +112,7 @@ class ASGATDeep(AttentionModel):
 
     Args:
         in_channels: number of input features.
-        hidden_channels: size of the hidden rows, a multiple of ``heads``.
+        hidden_channels: size of the hidden rows; with filters a multiple of ``heads``.
         out_channels: number of classes.
         num_layers: number of blocks, at least 1.
         heads, k, dropout, attention_dropout, channels: see :class:`DeepBlock`.
@@ -125,8 +125,7 @@ class ASGATDeep(AttentionModel):
     Shapes:
         x [N, in_channels] and a graph → logits [N, out_channels]
 
-    Cost: O(N · in · hidden) and per block O(order · E · hidden + heads · N · k · hidden + N · hidden²), linear in the
-    graph.
+    Cost: O(N · in · hidden), and O(order · E · hidden + heads · N · (k + hidden) · hidden) per block: linear.
 
     Example:
         >>> model = ASGATDeep(8, 16, 3, num_layers=2, heads=4, k=5)

@@ -109,8 +109,9 @@ def plan(graph: Graph, config: SpectralConfig, device: torch.device | str = "cpu
     attention = size.scores + sum(layers) * n * k * pair if config.attends else 0
     if isinstance(config, ASGATConfig):
         features = sum((4 * heads + 2) * item * n * config.hidden for heads in layers)
-    else:  # of a block about twenty rows per node; the gradient of a filter holds all orders
-        features = (20 * config.layers + config.order + 3) * item * n * config.hidden
+    else:  # of a block about twenty rows per node, four per head; on CUDA a filter's gradient holds all orders
+        rows = config.layers * (20 + 4 * config.heads * config.attends) + config.order + 3
+        features = rows * item * n * config.hidden
     parts = {"operator": operator, "building": size.building, "attention": attention, "features": features}
     return Plan(form, operator + max(size.building, attention + features), parts)
 

@@ -112,11 +112,20 @@ def _asgat(summary: str, fixed: Mapping[str, Any], cost: str = "m·(R·P + N·k�
 DEEP = ModelSpec(
     "residual blocks of spectral attention and spectral filters",
     "asgat, this package 2026",
-    "O(N·F·H + R·E·H + N·k·H + N·H²)",
+    "O(N·F·H + R·E·H + m·N·(k + H)·H)",
     ASGATDeepConfig,
     build_deep,
     _prepare_operator,
-    {"lr": 1e-3, "weight_decay": 1e-3, "hidden": 128, "heads": 4, "order": 6, "normalize_features": False, "stop_on": "score"},
+    {
+        "lr": 2e-3,
+        "weight_decay": 1e-3,
+        "hidden": 64,
+        "heads": 4,
+        "k": 5,
+        "order": 8,
+        "normalize_features": False,
+        "stop_on": "score",
+    },
     directed=True,
 )
 
