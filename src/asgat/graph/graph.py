@@ -205,6 +205,13 @@ class Graph:
         weight = np.sqrt(coo.data)
         return sp.csr_array(((weight / root[row]) * (weight / root[col]), (row, col)), shape=coo.shape)
 
+    @property
+    def mean_adjacency(self) -> sp.csr_array:
+        r""":math:`D^{-1} A`, which takes the weighted mean over a node's neighbours; 0 for a node without any."""
+        coo = self.adjacency.tocoo()
+        row, col = coo.coords
+        return sp.csr_array((coo.data / self.degree[row], (row, col)), shape=coo.shape)
+
     @cached_property
     def laplacian(self) -> sp.csr_array:
         r"""The Laplacian :math:`L = I - D^{-1/2} A D^{-1/2}`; :math:`L_{vv} = 1` for a node without edges."""
