@@ -40,6 +40,7 @@ class TrainConfig:
     layers: int = _model(2, "number of layers", low=1, high=_DEEP)
     epochs: int = _training(2000, "maximum number of epochs", low=1, high=LARGEST)
     patience: int = _training(100, "epochs without improvement on validation before stopping", low=1, high=LARGEST)
+    stop_on: Literal["both", "score"] = _training("both", "epoch to keep: best in loss and score, or by score alone")
     max_restarts: int = _training(3, "restarts of a run no better than the majority class", low=0, high=MANY)
     normalize_features: bool = _training(True, "scale feature rows to sum 1")
     self_loops: Literal["keep", "add", "remove"] = _training("keep", "self-loops of the graph: keep, add or remove")

@@ -287,7 +287,7 @@ def test_on_cuda(device, options, operator, sparse):
     graph = ZOO["generic too"]
     x = features(graph, sparse, torch.float64)
     models = [make(run, torch.float64, p, **options) for run, p in enumerate((0.3, 0.0, 0.6))]
-    held = OPERATORS[operator](graph, dtype=torch.float64)
+    held = OPERATORS[operator](graph.double_cover if options.get("directed") else graph, dtype=torch.float64)
     singles = [alone(model, run, (x, held)) for run, model in enumerate(models)]
     for runs in ([0, 1, 2], [2]):
         stacked = stack([models[run].to(device) for run in runs])

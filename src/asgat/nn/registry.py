@@ -116,7 +116,7 @@ DEEP = ModelSpec(
     ASGATDeepConfig,
     build_deep,
     _prepare_operator,
-    {"lr": 1e-3, "weight_decay": 1e-3, "hidden": 128, "heads": 4, "order": 6, "normalize_features": False},
+    {"lr": 1e-3, "weight_decay": 1e-3, "hidden": 128, "heads": 4, "order": 6, "normalize_features": False, "stop_on": "score"},
     directed=True,
 )
 
