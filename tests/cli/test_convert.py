@@ -43,6 +43,10 @@ def test_directions_are_kept_where_they_are_asked_for(asgat, place):
     number = np.argsort(graph.original_nodes())
     adjacency = graph.to_dataset().graph.adjacency.toarray()
     assert all(adjacency[number[v], number[(v + 1) % 40]] == 1 for v in range(40))
+    command = ["train", "graph", "--model", "asgat-plus", "--splits", "0", "--set", "epochs=2"]
+    code, output, errors = asgat(*command, "--out", "run")
+    assert code == 0, errors
+    assert "num_entries=40, directed=True" in output
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from tests.strategies import ZOO
 
 from asgat.explain import BAND_NAMES, attention_rows
 from asgat.filters import HeatFilter
+from asgat.graph import Graph
 from asgat.nn import ASGAT
 from asgat.spectral import ChebyshevOperator, ExactOperator
 
@@ -77,3 +78,25 @@ def test_a_head_that_is_flat_at_zero_names_no_band():
     model = ASGAT(2, 2, 2, num_layers=1, heads=1, k=3, filter=Silent)
     (rows,) = attention_rows(model, ExactOperator(GENERIC), GENERIC, np.array([0]))
     assert (rows.band == -1).all()
+
+
+@pytest.mark.parametrize("k", [3, None])
+def test_rows_of_a_directed_graph_are_those_of_both_copies_of_a_node(k):
+    graph = Graph.from_edges([[0, 1, 1, 2, 4, 4], [1, 0, 2, 3, 0, 4]], 6, directed=True)
+    model, operator = model_on(graph, k=k), ChebyshevOperator(graph.double_cover, order=6)
+    nodes, distance = np.array([4, 0, 5]), dense.hops(graph.undirected)
+    for conv, rows in zip(model.convs, attention_rows(model, operator, graph, nodes), strict=True):
+        with torch.no_grad():
+            expected = conv.attention(operator).to_dense().numpy()
+        assert rows.nodes.tolist() == [4, 4, 0, 0, 5, 5]
+        assert rows.side is not None
+        assert rows.index_side is not None
+        assert rows.side.tolist() == [0, 1, 0, 1, 0, 1]
+        weights = np.zeros((conv.heads, 6, 12))
+        for head, row, place in np.ndindex(rows.index.shape):
+            at = head, row, place
+            weights[head, row, 2 * rows.index[at] + rows.index_side[at]] += rows.weight[at]
+            if np.isfinite(rows.score[at]):
+                assert rows.hops[at] == distance[rows.nodes[row], rows.index[at]]
+                assert rows.bands[at].sum() == pytest.approx(rows.score[at], abs=1e-5)
+        np.testing.assert_allclose(weights, expected[:, [8, 9, 0, 1, 10, 11]], atol=1e-6)

@@ -6,8 +6,10 @@ from tests import dense
 
 from asgat.data import load_dataset
 from asgat.errors import AsgatError
+from asgat.estimator.classifier import ASGATClassifier
 from asgat.estimator.trained_run import load_run
 from asgat.explain import check_attends, explain
+from asgat.graph import Graph
 from asgat.nn import ASGAT, ASGATConv
 from asgat.nn.registry import make_config
 from asgat.training.runner import run
@@ -61,3 +63,17 @@ def test_pygs_attention_explainer_refuses_our_layers(module):
     with pytest.raises(ValueError, match="Could not collect any attention coefficients"):
         explainer(torch.randn(34, 5), edges)
     assert not any(isinstance(part, MessagePassing) for part in module.modules())
+
+
+def test_explain_tells_the_sides_of_a_directed_graph_apart(tmp_path):
+    club = load_dataset("karate")
+    graph = Graph.from_edges(club.graph.edges_once()[0], 34, directed=True)
+    model = ASGATClassifier(epochs=3, hidden=4, heads=2, k=4, order=5, directed=True)
+    model.fit(graph, club.y, x=club.x).save_pretrained(tmp_path)
+    rows = explain(load_run(tmp_path), 7)
+    assert {row["node_side"] for row in rows} == {"out", "in"}
+    for layer, head, side in {(row["layer"], row["head"], row["side"]) for row in rows}:
+        mine = [row for row in rows if (row["layer"], row["head"], row["side"]) == (layer, head, side)]
+        assert len(mine) <= 4
+        assert sum(row["weight"] for row in mine) == pytest.approx(1.0, abs=1e-5)
+    assert {row["side"] for row in rows} == {"out", "in"}

@@ -93,3 +93,10 @@ def test_a_model_without_attention_shows_neighbourhoods(gcn):
     held = explorer(run, run.y)
     assert len(held["picks"]) == 34
     assert all(pick["heads"] == [] and pick["near"] for pick in held["picks"])
+
+
+def test_the_neighbourhood_in_a_directed_graph_has_edges_with_directions():
+    graph = Graph.from_edges([[0, 1, 2, 3, 3, 1], [1, 0, 1, 2, 3, 1]], 5, directed=True)
+    found = neighbourhood(graph, 1, np.array([], dtype=np.int64))
+    assert (found["near"], found["second"]) == ([0, 2], [3])
+    assert sorted(map(tuple, found["edges"])) == [(0, 1), (1, 0), (2, 1), (3, 2)]

@@ -27,6 +27,7 @@ def models(
             table.add_row(*(row[key] for key in ("model", "summary", "reference", "cost")))
         console.print(table)
         say(f"{COST_LETTERS}.", wrap=True)
+        say(f"Models that use the direction of edges: {', '.join(row['model'] for row in rows if row['directed'])}.")
         write_json(json, {"rows": rows})
         return
     described = {**describe_model(name), "rows": describe_settings(name)}
@@ -57,6 +58,7 @@ def describe_model(name: str) -> dict[str, Any]:
         "summary": spec.summary,
         "reference": spec.reference,
         "cost": spec.cost,
+        "directed": spec.directed,
         "parameters": count_parameters(name, make_config(name), *size),
         "parameters_for": TYPICAL,
     }

@@ -94,6 +94,10 @@ class Dataset:
     def num_features(self) -> int:
         return int(self.x.shape[1])
 
+    @property
+    def directed(self) -> bool:
+        return self.graph.directed
+
     def to_pyg(self) -> Data:
         """As a PyG ``Data``: masks have shape [N, splits], or [N] where there is one split.
 

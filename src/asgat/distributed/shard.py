@@ -46,7 +46,7 @@ class InMemory:
         self.name, self.metric, self.protocol = dataset.name, dataset.metric, dataset.protocol
         self.num_nodes, self.num_entries = dataset.num_nodes, self.graph.num_entries
         self.num_features, self.num_classes = dataset.num_features, dataset.num_classes
-        self.num_splits, self.directed = len(dataset.splits), dataset.graph.directed
+        self.num_splits, self.directed = len(dataset.splits), dataset.directed
 
     def digest(self) -> str:
         return dataset_digest(self.dataset)

@@ -58,7 +58,7 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         order: Chebyshev order.
         heads, hidden, dropout, lr, weight_decay, epochs, patience: settings of the model and its training.
         settings: any other settings, by name.
-        directed: whether edges have a direction; only some models can use it, see ``asgat models``.
+        directed: whether edges have a direction, which only some models can use.
         seed: of the weights and of splits.
         device: ``"cpu"`` or ``"cuda"``.
 

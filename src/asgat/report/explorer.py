@@ -122,7 +122,7 @@ def explorer(run: TrainedRun, prediction: Ints) -> dict[str, Any]:
 
 def _flat(rows: AttentionRows, head: int, mine: slice) -> list[int]:
     at = head, mine
-    sides: Any = np.zeros(rows.index[at].shape)
+    sides = np.zeros_like(rows.index[at])
     if rows.side is not None and rows.index_side is not None:
         sides = 2 * rows.side[mine][:, None] + rows.index_side[at]
     columns = rows.index[at], (10_000 * rows.weight[at]).round(), rows.hops[at], rows.band[at], sides

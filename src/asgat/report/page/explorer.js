@@ -65,7 +65,7 @@ function explorer() {
       return el("label", {}, boxes[h.number], swatch(h.colour, h.dash), `${h.head + 1} ${h.character}`);
     })), mine.length > 1 ? el("div", { class: "switches" }, el("button", { type: "button", class: "quiet", onclick: () => set(true) }, "all"), el("button", { type: "button", class: "quiet", onclick: () => set(false) }, "none")) : null));
   }
-  if (DATA.sides && HEADS.length) panel.append(el("fieldset", {}, el("legend", {}, "Side of the node"), el("div", { class: "heads" }, SIDES.map((name, side) => el("label", {}, el("input", { type: "checkbox", checked: true, "data-side": name, onchange: (event) => { if (event.target.checked) sides.add(side); else sides.delete(side); draw(); } }), name === "out" ? "out: as the source of its edges" : "in: as the target of edges")))));
+  if (DATA.sides && HEADS.length) panel.append(el("fieldset", {}, el("legend", {}, "Side of the node"), el("div", { class: "heads" }, SIDES.map((name, side) => el("label", {}, el("input", { type: "checkbox", checked: true, "data-side": name, onchange: (event) => { if (event.target.checked) sides.add(side); else sides.delete(side); draw(); } }), name)))));
   const facts = el("dl", { class: "facts" });
   const classes = el("div", { class: "legend" }, DATA.classes.slice(0, 35).map((name, c) => el("span", { class: "key" }, svg("svg", { class: "swatch", style: "width:14px", viewBox: "-7 -7 14 14", "aria-hidden": "true" }, svg("path", { d: symbol(c, 5), style: `fill:${classColour(c)}` })), short(name, 24))));
   const canvas = el("div", { id: "canvas" });
