@@ -17,7 +17,7 @@ def each_run(dim: int, function: Callable[..., Tensor], *inputs: Tensor) -> Tens
 
     It must itself accept inputs with a leading dimension.
     """
-    if inputs[0].dim() == dim or inputs[0].device.type != "cpu":
+    if inputs[0].dim() == dim or (inputs[0].device.type != "cpu" and inputs[0].size(0) > 1):
         return function(*inputs)
     if inputs[0].size(0) == 1:
         return function(*(value.squeeze(0) for value in inputs)).unsqueeze(0)

@@ -48,7 +48,7 @@ def make_operator(
     Raises:
         AsgatError: it would take more memory than is available; raised before anything large is allocated.
     """
-    graph = graph.double_cover if graph.directed else graph
+    graph = graph.spectral_graph
     form = check_plan(graph, config, device).form
     if config.exact_sums and "table" not in form:
         raise AsgatError(f"exact_sums needs a table, and this is the {form} form; set form=table.")

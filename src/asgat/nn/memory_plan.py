@@ -79,7 +79,7 @@ def plan(graph: Graph, config: SpectralConfig, device: torch.device | str = "cpu
     Costs little: O(E), and for an exact table the rows of 32 nodes, O(R · E) each, if that is about a second or less.
     Otherwise, or without ``sample``, the number of candidates is the largest possible.
     """
-    graph = graph.double_cover if graph.directed else graph
+    graph = graph.spectral_graph
     form = choose_form(graph, config)
     n = graph.num_nodes
     k = n if config.k is None or (config.k > n and "table" not in form) else config.k  # a table pads its rows to k

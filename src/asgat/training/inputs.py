@@ -50,10 +50,15 @@ def prepare_graph(
     dataset: Dataset, model: str, config: TrainConfig, device: torch.device, building: Progress | None = None
 ) -> tuple[Any, ...]:
     """What the model prepares from the graph of a data set."""
-    if dataset.graph.directed and not model_spec(model).directed:
+    check_direction(dataset, model)
+    return model_spec(model).prepare(graph_for(dataset, config), config, device, building, dataset.relations)
+
+
+def check_direction(dataset: Dataset, model: str) -> None:
+    """Refuses a directed graph for a model that cannot use directions."""
+    if dataset.directed and not model_spec(model).directed:
         able = ", ".join(name for name, spec in MODELS.items() if spec.directed)
         raise AsgatError(
             f"The graph of {dataset.name} is directed, and {model} cannot use directions. Models that can: {able}. "
             "Otherwise use the undirected data set, or leave --directed out."
         )
-    return model_spec(model).prepare(graph_for(dataset, config), config, device, building, dataset.relations)

@@ -19,7 +19,7 @@ from asgat.memory import available_memory
 from asgat.nn.memory_plan import plan
 from asgat.nn.registry import model_spec
 from asgat.training.checkpoint import Checkpointer
-from asgat.training.inputs import make_inputs
+from asgat.training.inputs import check_direction, make_inputs
 from asgat.training.loop import train_jobs
 from asgat.training.program import CapturedEpochs, Task
 from asgat.training.result import describe_settings, result_row, run_figures, summarise
@@ -76,7 +76,7 @@ def run(
         DivergedError: a run diverged at every attempt.
     """
     callbacks, device = callbacks or Callbacks(), torch.device(device)
-    model_spec(model)  # bad input is refused before anything is written
+    check_direction(dataset, model)  # bad input is refused before anything is written
     splits = {i: run_split(dataset, i) for i in runs}
     with ExitStack() as held:
         if out is not None:
@@ -173,7 +173,7 @@ def model_sizes(dataset: Any) -> dict[str, Any]:
         "in_channels": dataset.num_features,
         "out_channels": dataset.num_classes,
         "num_nodes": dataset.num_nodes,
-        "directed": dataset.graph.directed,
+        "directed": dataset.directed,
     }
 
 

@@ -53,7 +53,7 @@ def _filter(
             before = x if i <= 2 else terms[(i - 2) % len(terms)]
             _step_kernel[nodes, triton.cdiv(width, block), runs](
                 *shared, now, before, terms[i % len(terms)], out, nodes, width, features, orders, i,
-                FIRST=i == 1, ENTRIES=entries, BLOCK=block,
+                FIRST=i == 1, ENTRIES=entries, BLOCK=block, num_warps=max(1, min(4, entries * block // 512)),
             )  # fmt: skip
     return out, terms
 
