@@ -1,5 +1,7 @@
 """Signals filtered by polynomials of a matrix, against the polynomials themselves."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -15,7 +17,7 @@ CUDA = DEVICES[1]
 SHAPES = [(1, 1, 1, 1), (1, 2, 2, 3), (2, 3, 3, 4), (3, 2, 1, 5), (2, 4, 4, 33)]  # runs, heads, signals, features
 
 
-def matrix(graph, device="cpu", dtype=torch.float64):
+def matrix(graph: Graph, device: str = "cpu", dtype: torch.dtype = torch.float64) -> Any:
     csr = sp.csr_array(-graph.normalised_adjacency)
     arrays = csr.indptr.astype(np.int64), csr.indices.astype(np.int64), csr.data
     indptr, index, value = (torch.from_numpy(array).to(device) for array in arrays)

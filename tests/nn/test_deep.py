@@ -3,7 +3,7 @@
 import copy
 import io
 from functools import partial
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 import pytest
@@ -71,7 +71,7 @@ def dense_model(net: ASGATDeep, x: torch.Tensor, graph: Graph):
         return torch.cat([out[:n], out[n:]], dim=1) if directed else out
 
     h = F.gelu(x @ net.in_weight + net.in_bias)
-    for block in net.blocks:
+    for block in cast(Any, net.blocks):
         z = F.layer_norm(h, (WIDTH,)) * block.norm_weight + block.norm_bias
         parts = [z]
         if block.attention is not None:

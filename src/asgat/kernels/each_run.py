@@ -31,10 +31,10 @@ def aligned(x: Tensor) -> Tensor:
 
 def matmul(x: Tensor, weight: Tensor) -> Tensor:
     """x W for a weight [in, out]; for stacked runs [R, in, out] and x [N, in], shared, or [R, N, in]."""
+    if weight.dim() == 3 and weight.size(0) == 1:
+        return ((x.squeeze(0) if x.dim() == 3 else x) @ weight.squeeze(0)).unsqueeze(0)
     if weight.dim() == 2 or weight.device.type != "cpu":
         return x @ weight
-    if weight.size(0) == 1:
-        return ((x.squeeze(0) if x.dim() == 3 else x) @ weight.squeeze(0)).unsqueeze(0)
     out: Tensor = _Matmul.apply(x, weight)  # type: ignore[no-untyped-call]
     return out
 

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from asgat.kernels import plain
 
-ROWS = 256  # summed by one program of the gradient to the coefficients
+ROWS = 64  # summed by one program of the gradient to the coefficients
 
 
 def chebyshev_filter(indptr: Tensor, index: Tensor, value: Tensor, coefficients: Tensor, signal: Tensor) -> Tensor:
