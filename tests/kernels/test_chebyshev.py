@@ -1,13 +1,12 @@
 """Signals filtered by polynomials of a matrix, against the polynomials themselves."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
 from tests.kernels.devices import DEVICES, captured, opcheck, same_for_any_threads
 from tests.strategies import ZOO
+from torch import Tensor
 
 from asgat.graph import Graph
 from asgat.kernels import chebyshev_filter, plain
@@ -17,7 +16,7 @@ CUDA = DEVICES[1]
 SHAPES = [(1, 1, 1, 1), (1, 2, 2, 3), (2, 3, 3, 4), (3, 2, 1, 5), (2, 4, 4, 33)]  # runs, heads, signals, features
 
 
-def matrix(graph: Graph, device: str = "cpu", dtype: torch.dtype = torch.float64) -> Any:
+def matrix(graph: Graph, device: str = "cpu", dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor, Tensor]:
     csr = sp.csr_array(-graph.normalised_adjacency)
     arrays = csr.indptr.astype(np.int64), csr.indices.astype(np.int64), csr.data
     indptr, index, value = (torch.from_numpy(array).to(device) for array in arrays)
