@@ -69,21 +69,18 @@ def select_top_grad(value: Tensor, position: Tensor, grad: Tensor) -> Tensor:
 
 
 def _sum_rows(value: Tensor, position: Tensor, grad: Tensor) -> Tensor:
-    """By PyTorch's bag kernel, which is three times as fast as compiled loops: sums of every row and head, then those
-    over rows. Some rows at a time, whose entries and sums stay in the cache."""
+    """By PyTorch's bag kernel, which is faster than compiled loops: sums of every row and head, then those over rows.
+    Some rows at a time, to save memory."""
     heads, rows, k = position.shape
     total = grad.new_zeros(heads, value.size(1))
     positions, grads = view(position), view(grad)
-    for start in range(0, rows, SUMMED):
-        count = min(SUMMED, rows - start)
-        entry, scale = torch.empty(count * heads * k, dtype=torch.int64), grad.new_empty(count * heads * k)
-        arguments = (
-            positions[:, start:],
-            grads[:, start:],
-            *(part.view(count, heads, k).numpy() for part in (entry, scale)),
-        )
+    for first in range(0, rows, SUMMED):
+        count = min(SUMMED, rows - first)
+        entry, scale = torch.empty(count, heads, k, dtype=torch.int64), grad.new_empty(count, heads, k)
+        arguments = positions, grads, first, entry.numpy(), scale.numpy()
         in_blocks(4 * entry.numel(), count, _rows_first, _rows_first_blocks, *arguments)
-        sums = csr_matmul(even_bounds(count * heads, k, torch.int64), entry, scale, value).view(count, heads, -1)
+        bounds = even_bounds(count * heads, k, torch.int64)
+        sums = csr_matmul(bounds, entry.view(-1), scale.view(-1), value).view(count, heads, -1)
         _fold(sums.numpy())
         total += sums[0]
     return total
@@ -356,21 +353,21 @@ def _nodes_at_blocks(nodes: Array, position: Array, out: Array, blocks: int) -> 
 
 
 @compiled(FUSED)
-def _rows_first(position: Array, grad: Array, entry: Array, scale: Array, start: int, stop: int) -> None:
-    """Turn [heads, rows, k] into [rows, heads, k]; an entry that is missing gets weight 0."""
+def _rows_first(position: Array, grad: Array, first: int, entry: Array, scale: Array, start: int, stop: int) -> None:
+    """Turn [heads, rows, k] into [rows, heads, k], from row ``first`` on; a missing entry gets weight 0."""
     for row in range(start, stop):
         for head in range(position.shape[0]):
             for j in range(position.shape[2]):
-                there = position[head, row, j] >= 0
-                entry[row, head, j] = position[head, row, j] if there else 0
-                scale[row, head, j] = grad[head, row, j] if there else 0
+                at = position[head, first + row, j]
+                entry[row, head, j] = at if at >= 0 else 0
+                scale[row, head, j] = grad[head, first + row, j] if at >= 0 else 0
 
 
 @compiled(FUSED, parallel=True)
-def _rows_first_blocks(position: Array, grad: Array, entry: Array, scale: Array, blocks: int) -> None:
+def _rows_first_blocks(position: Array, grad: Array, first: int, entry: Array, scale: Array, blocks: int) -> None:
     rows = entry.shape[0]
     for block in prange(blocks):
-        _rows_first(position, grad, entry, scale, rows * block // blocks, rows * (block + 1) // blocks)
+        _rows_first(position, grad, first, entry, scale, rows * block // blocks, rows * (block + 1) // blocks)
 
 
 @compiled(FUSED)
