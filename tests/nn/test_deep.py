@@ -239,3 +239,21 @@ def test_a_block_alone():
     with torch.no_grad():
         block.weight2.zero_()
     assert torch.equal(block(h, operator), h), "the residual alone"
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_compiled_without_a_graph_break(backend, directed):
+    rng = np.random.default_rng(0)
+    graph = Graph.from_edges(rng.integers(0, 40, (2, 120)), 40, rng.uniform(0.5, 2.0, 120), directed=directed)
+    operator = TableOperator(graph.spectral_graph, ORDER, candidates=6, cap=3)
+    net, x = model(directed).float(), torch.randn(40, 3)
+    results = []
+    for run in (net, torch.compile(net, fullgraph=True, backend=backend)):
+        net.zero_grad()
+        out = run(x, operator)
+        out.square().sum().backward()
+        results.append([out.detach(), *(p.grad.clone() for p in net.parameters() if p.grad is not None)])
+    for one, other in zip(*results, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
+    torch._dynamo.reset()

@@ -215,6 +215,11 @@ MIXED = [{}, {"lr": 0.1}, {"dropout": 0.2}, {"weight_decay": 0.02, "dropout": 0.
         ("asgat-plus", {"members": 2, "gain": 0.5, "patience": 2}),
         ("asgat-exact", {"filter_activation": "tanh"}),
         ("asgat-heat", {}),
+        ("asgat-deep", {"form": "table", "heads": 2, "hidden": 6, "channels": "attention+filters+mean", "epochs": 50}),
+        (
+            "asgat-deep",
+            {"channels": "filters", "heads": 2, "hidden": 6, "members": 2, "adjacency": True, "patience": 3},
+        ),
         ("asgat-cheb", {"form": "table", "exact_sums": True, "epochs": 4}),
         ("asgat-cheb", {"form": "table", "batch_size": 9, "epochs": 3}),
         ("gcn", {"epochs": 4}),
