@@ -22,6 +22,8 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 SelfLoops = Literal["keep", "add", "remove"]
 
+LEAST_ENTRY = 1e-20  # of normalised edges: below rounding, but products of up to fifteen do not underflow and hide nodes
+
 
 @dataclass(frozen=True, eq=False)
 class Graph:
@@ -136,7 +138,7 @@ class Graph:
 
     @cached_property
     def normalised_adjacency(self) -> sp.csr_array:
-        r""":math:`D^{-1/2} A D^{-1/2}`; rows and columns of isolated nodes are empty."""
+        r""":math:`D^{-1/2} A D^{-1/2}`; rows and columns of isolated nodes are empty, entries of edges at least 1e-20."""
         # Roots, and degrees relative to a row's largest weight, keep 1e308 and 1e-308 within the range of a float64;
         # one factor per end makes the matrix exactly symmetric.
         coo = self.adjacency.tocoo()
@@ -146,7 +148,8 @@ class Graph:
         relative_degree = np.bincount(row, coo.data / largest[row], minlength=self.num_nodes)
         root = np.sqrt(largest) * np.sqrt(relative_degree)
         weight = np.sqrt(coo.data)
-        return sp.csr_array(((weight / root[row]) * (weight / root[col]), (row, col)), shape=coo.shape)
+        entry = np.maximum((weight / root[row]) * (weight / root[col]), LEAST_ENTRY)
+        return sp.csr_array((entry, (row, col)), shape=coo.shape)
 
     @cached_property
     def laplacian(self) -> sp.csr_array:

@@ -47,7 +47,7 @@ class ExactOperator(GraphOperator):
                 f"{max_nodes:,} nodes; use the Chebyshev form (asgat-cheb, ChebyshevOperator) or raise max_nodes."
             )
         self.num_nodes = graph.num_nodes
-        # Eigenvectors of a multiple eigenvalue are any basis of its space, and which one depends on the number of threads.
+        # Eigenvectors of a multiple eigenvalue are some basis of its space; which one depends on the number of threads.
         with threadpool_limits(1, "blas"):
             value, vector = np.linalg.eigh(graph.laplacian.toarray())
         # Rounded, a multiple eigenvalue (0 and 1 are common ones) is one number: a band edge on it cannot split it.
