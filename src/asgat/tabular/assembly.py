@@ -81,7 +81,7 @@ def assemble(
     if not len(nodes):
         raise AsgatError(f"{nodes.source} has no nodes: it has a heading but no row.")
     ids = _check_ids(nodes.column(id, "--id"), nodes.source)
-    source, target = _guess_ends(edges, source, target, notes)
+    source, target = _guess_ends(edges, source, target, weight, notes)
     if weight is None:
         weight = next((usual for usual in WEIGHTS if usual in edges.columns), None)
         if weight is not None and weight not in (source, target):
@@ -117,7 +117,9 @@ def _guess_id(nodes: Table, label: str | None, notes: list[str]) -> str:
     return names[0]
 
 
-def _guess_ends(edges: Table, source: str | None, target: str | None, notes: list[str]) -> tuple[str, str]:
+def _guess_ends(
+    edges: Table, source: str | None, target: str | None, weight: str | None, notes: list[str]
+) -> tuple[str, str]:
     if source is not None and target is not None:
         return edges.column(source, "--source").name, edges.column(target, "--target").name
     if source is None and target is None:
@@ -125,7 +127,12 @@ def _guess_ends(edges: Table, source: str | None, target: str | None, notes: lis
         for one, other in ENDS:
             if one in lower and other in lower:
                 return lower[one], lower[other]
-        names = list(edges.columns)
+        names = [name for name in edges.columns if name != weight and name.lower() not in WEIGHTS]
+        if len(names) == 1:
+            raise AsgatError(
+                f"{edges.source} has one column for the ends of edges, {names[0]!r}; the column for the other end is "
+                "missing. Add it, or name both with --source and --target."
+            )
         if len(names) == 2:
             notes.append(
                 f"The columns of {edges.source}, {names[0]!r} and {names[1]!r}, are taken as the ends of edges."
