@@ -32,9 +32,10 @@ class Target:
 
 
 def _raw(folder: Path, names: Files) -> Any:
+    from asgat.data.download import MAX_FILE_BYTES
     from asgat.files.raw_file import RawFile
 
-    return {name: RawFile(folder / name, (folder / name).read_bytes()) for name in names}
+    return {name: RawFile.read(folder / name, MAX_FILE_BYTES) for name in names}
 
 
 def _npz(**arrays: Any) -> bytes:

@@ -22,7 +22,9 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 SelfLoops = Literal["keep", "add", "remove"]
 
-LEAST_ENTRY = 1e-20  # of normalised edges: below rounding, but products of up to fifteen do not underflow and hide nodes
+LEAST_ENTRY = (
+    1e-20  # of normalised edges: below rounding, but products of up to fifteen do not underflow and hide nodes
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +140,7 @@ class Graph:
 
     @cached_property
     def normalised_adjacency(self) -> sp.csr_array:
-        r""":math:`D^{-1/2} A D^{-1/2}`; rows and columns of isolated nodes are empty, entries of edges at least 1e-20."""
+        r""":math:`D^{-1/2} A D^{-1/2}`; rows and columns of isolated nodes are empty; an edge has at least 1e-20."""
         # Roots, and degrees relative to a row's largest weight, keep 1e308 and 1e-308 within the range of a float64;
         # one factor per end makes the matrix exactly symmetric.
         coo = self.adjacency.tocoo()

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Any, Literal, Self
 
-import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor

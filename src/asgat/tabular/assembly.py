@@ -18,7 +18,8 @@ from asgat.tabular.user_graph import UserGraph
 ENDS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("node1", "node2"), ("id1", "id2"))
 IDS = ("id", "node", "node_id", "ID", "Id", "name")
 WEIGHTS = ("weight", "edge_weight")
-NODE_BYTES = 128  # for the id of a node and a dictionary's entry of it
+# What a node (its id and a dictionary's entry of it) and an edge (while the graph is made) take beside their cells:
+NODE_BYTES, EDGE_BYTES = 128, 40
 
 
 def read_graph(edges: Path | str, nodes: Path | str | None = None, *columns: Any, **roles: Any) -> UserGraph:
@@ -34,9 +35,9 @@ def read_graph(edges: Path | str, nodes: Path | str | None = None, *columns: Any
     if kind == ".graphml":
         inner, edge_table = read_graphml(edges)
     elif kind == ".npz":
-        edge_table, inner = read_npz_tables(edges, NODE_BYTES)
+        edge_table, inner = read_npz_tables(edges, EDGE_BYTES, NODE_BYTES)
     else:
-        edge_table = read_table(edges)
+        edge_table = read_table(edges, EDGE_BYTES)
     kind = Path(nodes or edges).suffix.lower()
     if nodes is not None:
         node_table = read_graphml(nodes)[0] if kind == ".graphml" else read_table(nodes, NODE_BYTES)
