@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import tomllib
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -268,13 +269,12 @@ def run_directory() -> Files:
 def read_run(folder: Path) -> object:
     from asgat.estimator.encoded_graph import Encoding
     from asgat.estimator.trained_run import load_run, read_encoder
-    from asgat.files.atomic import read_toml
     from asgat.report.content import training_curves
     from asgat.training.run_directory import RunDirectory
 
     directory = RunDirectory(folder)
     result = directory.read_result()
-    directory.begin(read_toml(folder / "config.toml"))
+    directory.begin(tomllib.loads(run_directory()["config.toml"].decode()))
     Encoding.from_dict(read_encoder(folder))
     run = load_run(folder)
     training_curves(run, result)

@@ -4,8 +4,8 @@
 
 Every command is a separate process. After every kill each file it left is read; in the end every number must be that
 of the undisturbed command. Savings are made after every epoch here, not every half minute, so that most kills hit one.
-After the kills of a second round the disk is full at the last write: nothing may be lost. After those of a third the
-data have changed: the command must refuse to go on, and name --fresh.
+After the kills of a first round the data have changed, if they are the user's: the command must refuse to go on, and
+name --fresh. After those of a second the disk is full at the last write: nothing may be lost.
 """
 
 from __future__ import annotations
@@ -306,7 +306,7 @@ def undisturbed(problem: Problem, folder: Path, warm: bool = True) -> tuple[Any,
     return problem.numbers(folder), seconds
 
 
-def attack(name: str, kills: int, seed: int, place: Path, most: int = 4, warm: bool = True) -> Tally:
+def attack(name: str, kills: int, seed: int, place: Path, most: int = 3, warm: bool = True) -> Tally:
     """Kills a command some times, in rounds of at most ``most`` kills after which it is left to end."""
     problem, tally, rng = PROBLEMS[name], Tally(), random.Random(f"{seed} {name}")
     expected, seconds = undisturbed(problem, place / f"{name}-alone", warm)
@@ -338,7 +338,7 @@ def attack(name: str, kills: int, seed: int, place: Path, most: int = 4, warm: b
         if tally.rounds % 3 == 2 and problem.last:
             tally.full += 1
             found += fill_up(problem, folder)
-        elif tally.rounds % 3 == 0 and problem.change and any(folder.rglob("config.toml")):
+        elif tally.rounds % 3 == 1 and problem.change and any(folder.rglob("config.toml")):
             tally.changed += 1
             found += change_data(problem, folder)
         if not problem.done(folder):

@@ -47,7 +47,10 @@ def open_storage(place: str) -> BaseStorage:
             incomplete = not first.endswith(b"\n") and first[: len(BEGINNING)] == BEGINNING[: len(first)]
             if not incomplete and "op_code" not in json.loads(first):
                 raise ValueError
-        return JournalStorage(Journal(path))
+        storage = JournalStorage(Journal(path))
+        for study in storage.get_all_studies():
+            storage.get_all_trials(study._study_id)  # values nested too deeply can be read, but not copied
+        return storage
     except OSError as error:
         raise AsgatError(f"{path} cannot be written: {error.strerror}. Choose another --storage.") from error
     except AsgatError:
