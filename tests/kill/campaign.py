@@ -105,7 +105,8 @@ def work(command: str, folder: str, largest: int | None = None, full_at: str = "
 
 def fill_disk(name: str) -> None:
     """From the first time the file of that name is synced to the disk, every sync fails as on a full one."""
-    full, original = [], os.fsync
+    full: list[str] = []
+    original = os.fsync
 
     def fsync(descriptor: int) -> None:
         if full or Path(f"/proc/self/fd/{descriptor}").readlink().name.removeprefix(".").startswith(name):

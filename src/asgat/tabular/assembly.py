@@ -131,8 +131,8 @@ def _guess_ends(
         names = [name for name in edges.columns if name != weight and name.lower() not in WEIGHTS]
         if len(names) == 1:
             raise AsgatError(
-                f"{edges.source} has one column for the ends of edges, {names[0]!r:.80}; the column for the other end is "
-                "missing. Add it, or name both with --source and --target."
+                f"{edges.source} has one column for the ends of edges, {names[0]!r:.80}; the column for the other end "
+                "is missing. Add it, or name both with --source and --target."
             )
         if len(names) == 2:
             notes.append(
