@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from asgat.cli.app import app
+from asgat.config import ASGATConfig
 
 ROOT = Path(__file__).resolve().parents[1]
 GUIDES = ["getting-started", "own-data", "choosing", "extending"]
@@ -93,3 +94,9 @@ def test_the_guide_states_the_thresholds_of_the_advice():
     assert f"β ≥ {health.HOMOPHILIC}" in text
     assert f"mean degree ≥ {health.DENSE:.0f}" in text
     assert f"beyond {health.LARGE:,} stored entries" in text
+
+
+def test_departures_from_the_paper_are_named():
+    text = (ROOT / "docs" / "choosing.md").read_text(encoding="utf-8")
+    assert "Every layer has a learned bias" in text
+    assert f"The default setting is `elu={ASGATConfig().elu}`" in text

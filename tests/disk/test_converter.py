@@ -11,9 +11,12 @@ from tests.strategies import edge_lists
 from asgat.data.digest import dataset_digest
 from asgat.disk.converter import write_graph
 from asgat.disk.disk_graph import OnDiskGraph
+from asgat.distributed.shard import InMemory
 from asgat.errors import AsgatError
+from asgat.nn.registry import make_config
+from asgat.tables.exact_builder import build_exact
 from asgat.tables.sparse_rows import SparseRows
-from asgat.tables.truncated_builder import node_records
+from asgat.tables.truncated_builder import build_truncated, node_records
 
 
 def numbered(n):
@@ -74,6 +77,18 @@ def test_a_rank_reads_its_part(tmp_path):
     assert graph.labels(2, 5).tolist() == [0, 1, 0]
     split = graph.split(0, 1, 4)
     assert (split.train.tolist(), split.val.tolist(), split.test.tolist()) == ([2], [0], [1])
+
+
+@pytest.mark.parametrize("weights", [[1e300, 1e-300, 1e300], [1e-300, 1e300, 1e-300], [1e-300, 1e-300, 1.0]])
+def test_weights_far_apart_do_not_hide_a_node(weights, tmp_path):
+    """On disk, and in the memory of every rank: all four nodes of a path are found in three steps."""
+    chunk = np.array([0, 1, 2]), np.array([1, 2, 3]), np.array(weights)
+    graph = write_graph(tmp_path / "g", [chunk], *numbered(4), order="none")
+    for matrix in (graph.matrix(), InMemory(graph.to_dataset(), make_config("asgat-cheb")).matrix()):
+        assert (matrix.data <= -1e-20).all()
+        assert build_exact(matrix, 3, 4).index.tolist() == [0, 1, 2, 3] * 4
+        assert build_exact(matrix, 3, 1, cap=0).complete.tolist() == [False] * 4
+        assert build_truncated(matrix, 3, 4).index.tolist() == [0, 1, 2, 3] * 4
 
 
 def test_splits_are_drawn_where_none_are_given(tmp_path):

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from asgat.data.dataset import Dataset, Split
 from asgat.errors import AsgatError
+from asgat.estimator import graph_file
 from asgat.estimator.graph_file import decode_graph, encode_graph
+from asgat.files import user_file
 from asgat.graph import Graph
 
 
@@ -58,6 +60,23 @@ def test_a_damaged_file_is_told(tmp_path, content):
     (tmp_path / "graph.npz").write_bytes(content)
     with pytest.raises(AsgatError, match=r"graph\.npz cannot be used"):
         decode_graph(tmp_path / "graph.npz", "own")
+
+
+def test_what_is_written_can_be_read_however_well_it_packs(tmp_path, monkeypatch):
+    """A file that expands to much is refused; so are small archives of many nodes, and one's own is not packed then."""
+    num_nodes = 3000
+    before = Dataset(
+        "own", Graph.from_edges([[0], [1]], num_nodes), np.zeros((num_nodes, 9), np.float32), np.arange(num_nodes) % 2,
+        (Split(*np.arange(3)[:, None]),), 2,
+    )  # fmt: skip
+    packed = encode_graph(before, ["a"] * num_nodes)
+    for module in (user_file, graph_file):
+        monkeypatch.setattr(module, "EXPANSION_FREE", 2**18)
+    (tmp_path / "graph.npz").write_bytes(packed)
+    with pytest.raises(AsgatError, match="expands to"):
+        decode_graph(tmp_path / "graph.npz", "own")
+    (tmp_path / "graph.npz").write_bytes(encode_graph(before, ["a"] * num_nodes))
+    assert decode_graph(tmp_path / "graph.npz", "own")[0].num_nodes == num_nodes
 
 
 def test_ids_must_match_the_nodes(tmp_path):

@@ -123,15 +123,42 @@ def check_mutant(name: str, number: int, folder: Path, files: dict[str, bytes]) 
     """The reader on one spoiled file of its folder, which is whole again afterwards."""
     rng = random.Random(f"{name} {number}")
     file = rng.choice(sorted(files))
-    content = mutate(files[file], rng)
-    (folder / file).write_bytes(content)
+    if rng.random() < 0.01:
+        replace_by_no_file(folder / file, rng)
+    else:
+        (folder / file).write_bytes(mutate(files[file], rng))
     try:
         return check(name, folder)
     except Violation as error:
         raise Violation(f"{name}, mutant {number}, {file}: {error}") from error
     finally:
         for extra in {path.name for path in folder.iterdir()} - {Path(known).parts[0] for known in files}:
-            shutil.rmtree(folder / extra) if (folder / extra).is_dir() else (folder / extra).unlink()
+            _remove(folder / extra)
+        if not (folder / file).is_file() or (folder / file).is_symlink():
+            _remove(folder / file)
         for known, sound in files.items():
             if known == file or not (folder / known).exists() or (folder / known).stat().st_size != len(sound):
                 (folder / known).write_bytes(sound)
+
+
+def replace_by_no_file(path: Path, rng: random.Random) -> None:
+    """A pipe that nobody writes to, a device without an end, a folder, or nothing in place of a file."""
+    path.unlink()
+    match rng.randrange(5):
+        case 0:
+            os.mkfifo(path)
+        case 1:
+            path.symlink_to(rng.choice(("/dev/zero", "/dev/full", "/dev/null")))
+        case 2:
+            path.symlink_to(path)
+        case 3:
+            path.mkdir()
+        case _:
+            pass
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

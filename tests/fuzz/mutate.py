@@ -121,12 +121,18 @@ def _structured(content: bytes, rng: random.Random) -> bytes | None:
         return spoil_npz(content, rng)
     if content[:6] == b"\x93NUMPY":
         return _npy(spoil_array(np.load(io.BytesIO(content)), rng))
+    if re.match(rb"\s*(\[[\w.-]+\]\s|[\w-]+ = )", content):
+        return spoil_toml(content, rng)
+    if content[:1] == b"{" and content.count(b"\n{"):
+        return spoil_lines(content, rng)
     if content[:1] in b"{[":
         return spoil_json(content, rng)
     if content[8:9] == b"{":
         return spoil_safetensors(content, rng)
     if content[:4] == b"PAR1":
         return spoil_parquet(content, rng)
+    if rng.random() < 0.03 and b"," in content[:200]:
+        return widen(content, rng)
     return None
 
 
@@ -163,6 +169,49 @@ def spoil_json(content: bytes, rng: random.Random) -> bytes:
     return json.dumps(_spoil_value(json.loads(content), rng), ensure_ascii=rng.random() < 0.8).encode(
         "utf-8", "surrogatepass"
     )
+
+
+def spoil_lines(content: bytes, rng: random.Random) -> bytes:
+    """One line of JSON spoiled, dropped or repeated."""
+    lines = content.splitlines(keepends=True)
+    at = rng.randrange(len(lines))
+    match rng.randrange(6):
+        case 0:
+            del lines[at]
+        case 1:
+            lines[at:at] = [lines[at]] * rng.choice((1, 50))
+        case _:
+            lines[at] = spoil_json(lines[at], rng) + b"\n"
+    return b"".join(lines)
+
+
+def spoil_toml(content: bytes, rng: random.Random) -> bytes:
+    """One value of another type, one key of another name, or of very many parts."""
+    found = list(re.finditer(rb"(?m)^([\w-]+) = (.*)$", content))
+    if not found:
+        return content
+    one = rng.choice(found)
+    key, value = one.groups()
+    match rng.randrange(8):
+        case 0:
+            key = rng.choice((b"a." * rng.choice((50, 100_000)) + b"a", b"x", b'""', b"model", rng.choice(found)[1]))
+        case 1:
+            value = rng.choice((b"[" * 900 + b"]" * 900, b"{a = " * 900 + b"1" + b"}" * 900))
+        case 2:
+            value = rng.choice(found)[2]
+        case _:
+            value = rng.choice(
+                (*NUMBERS, b"[]", b"{}", b"[[]]", b"''", b'"../../x"', b"1979-05-27", b"inf", b"[1, 'a']")
+            )
+    return content[: one.start()] + key + b" = " + value + content[one.end() :]
+
+
+def widen(content: bytes, rng: random.Random) -> bytes:
+    """A table of text with thousands of columns, with names of their own or all the same."""
+    count, same = rng.choice((300, 20_000)), rng.random() < 0.5
+    heading, *rows = content.splitlines()
+    names = b"".join(b",c" if same else b",c%d" % i for i in range(count))
+    return b"\n".join([heading + names, *(row + b",1" * count for row in rows)]) + b"\n"
 
 
 def _spoil_value(value: Any, rng: random.Random) -> Any:
@@ -218,6 +267,8 @@ def spoil_npz(content: bytes, rng: random.Random) -> bytes:
             members[name] = spoil_bytes(members[name], rng)
         case 4:
             members[name] = members[rng.choice(list(members))]
+        case 5 if rng.random() < 0.1:
+            members[name] = _npy(expand(np.load(io.BytesIO(members[name])), rng))
         case _:
             members[name] = _npy(spoil_array(np.load(io.BytesIO(members[name])), rng))
     stream = io.BytesIO()
@@ -226,6 +277,13 @@ def spoil_npz(content: bytes, rng: random.Random) -> bytes:
         for key, value in members.items():
             archive.writestr(zipfile.ZipInfo(key), value, method)  # without the time of day
     return stream.getvalue()
+
+
+def expand(array: np.ndarray[Any, Any], rng: random.Random) -> np.ndarray[Any, Any]:
+    """Its first number ten million times, which packs to next to nothing."""
+    shape = list(array.shape) or [1]
+    shape[rng.randrange(len(shape))] *= 10_000_000 // max(1, array.size)
+    return np.full(shape, array.flat[0] if array.size else 0, rng.choice((array.dtype, np.uint8)))
 
 
 def spoil_array(array: np.ndarray[Any, Any], rng: random.Random) -> np.ndarray[Any, Any]:
@@ -273,6 +331,8 @@ def spoil_parquet(content: bytes, rng: random.Random) -> bytes:
         pa.array([True, None] * rows)[:rows],
     ]
     match rng.randrange(4):
+        case 0 if rng.random() < 0.1:
+            table = table.take(pa.array(np.zeros(3_000_000, dtype=np.int32)))
         case 0:
             table = table.remove_column(at)
         case 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import tomllib
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,9 +33,10 @@ class Target:
 
 
 def _raw(folder: Path, names: Files) -> Any:
+    from asgat.data.download import MAX_FILE_BYTES
     from asgat.files.raw_file import RawFile
 
-    return {name: RawFile(folder / name, (folder / name).read_bytes()) for name in names}
+    return {name: RawFile.read(folder / name, MAX_FILE_BYTES) for name in names}
 
 
 def _npz(**arrays: Any) -> bytes:
@@ -267,13 +269,12 @@ def run_directory() -> Files:
 def read_run(folder: Path) -> object:
     from asgat.estimator.encoded_graph import Encoding
     from asgat.estimator.trained_run import load_run, read_encoder
-    from asgat.files.atomic import read_toml
     from asgat.report.content import training_curves
     from asgat.training.run_directory import RunDirectory
 
     directory = RunDirectory(folder)
     result = directory.read_result()
-    directory.begin(read_toml(folder / "config.toml"))
+    directory.begin(tomllib.loads(run_directory()["config.toml"].decode()))
     Encoding.from_dict(read_encoder(folder))
     run = load_run(folder)
     training_curves(run, result)

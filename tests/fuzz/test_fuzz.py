@@ -188,6 +188,33 @@ def test_a_small_archive_of_the_users_does_not_take_all_memory(name, file, sound
     assert memory_mb() - before < 64
 
 
+@pytest.mark.parametrize(("name", "file"), [("npz", "g.npz"), ("run directory", "graph.npz")])
+def test_a_small_archive_of_very_many_edges_is_refused(name, file, sound, tmp_path):
+    """One of 29 kB with 15 million edges took 2.2 GiB."""
+    held = dict(np.load(io.BytesIO(sound(name)[file])))
+    ends = "edges" if "edges" in held else "edge_index"
+    held |= {ends: np.zeros((2, 15_000_000), np.uint8), "weight": np.ones(15_000_000, np.uint8)}
+    stream, before = io.BytesIO(), memory_mb()
+    np.savez_compressed(stream, **held)
+    refused(name, tmp_path, file, stream.getvalue())
+    assert memory_mb() - before < 256
+
+
+@pytest.mark.parametrize("value", [None, 3, "x", [], {}, [1], -1, 10**30, True])
+@pytest.mark.parametrize("file", ["result.json", "encoder.json"])
+def test_run_directories_with_values_of_wrong_types(file, value, sound, tmp_path):
+    """Every value in turn, that of the first row of the result too, is replaced by one of another type."""
+    held = json.loads(sound("run directory")[file])
+    for key in held:
+        (tmp_path / file).write_text(json.dumps({**held, key: value}))
+        check("run directory", tmp_path)
+    (tmp_path / file).write_text(json.dumps(value))
+    assert not check("run directory", tmp_path)
+    for key in held["rows"][0] if "rows" in held else ():
+        (tmp_path / file).write_text(json.dumps({**held, "rows": [{**held["rows"][0], key: value}]}))
+        check("run directory", tmp_path)
+
+
 @pytest.mark.parametrize("shape", [(5_000_000,), (100, 400_000), (7_000_000, 9)])
 def test_arrays_of_many_rows_or_columns_do_not_take_all_memory(shape, sound, tmp_path):
     sound("npz")
@@ -233,6 +260,11 @@ PIPES = [
     ("run directory", "config.toml"),
     ("run directory", "graph.npz"),
     ("run directory", "encoder.json"),
+    ("run directory", "result.json"),
+    ("run directory", "metrics.jsonl"),
+    ("run directory", "model.safetensors"),
+    ("unfinished run", "unfinished.safetensors"),
+    ("journal", "journal.log"),
 ]
 
 
@@ -284,6 +316,10 @@ def test_a_recipe_is_looked_up_and_never_a_path(name):
         b"[gcn]\nlr = nan",
         b"model = '../../x'",
         b"x" * (2 << 20),
+        b"a." * 100_000 + b"a = 1",
+        b"[" + b"a." * 100_000 + b"a]",
+        b"a = {" + b"b = {" * 5000 + b"}" * 5001,
+        b"[asgat-cheb]\norder = 20000",
     ],
 )
 def test_recipes_that_ask_too_much(text, sound, tmp_path):

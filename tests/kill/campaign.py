@@ -4,11 +4,14 @@
 
 Every command is a separate process. After every kill each file it left is read; in the end every number must be that
 of the undisturbed command. Savings are made after every epoch here, not every half minute, so that most kills hit one.
+After the kills of a first round the data have changed, if they are the user's: the command must refuse to go on, and
+name --fresh. After those of a second the disk is full at the last write: nothing may be lost.
 """
 
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import multiprocessing
 import os
@@ -47,12 +50,16 @@ class Problem:
         numbers: what is compared.
         setup: makes the files it reads.
         done: whether it was done before it was killed, and would refuse to do it again.
+        last: the file it writes last.
+        change: changes the files it reads, and changes them back.
     """
 
     command: str
     numbers: Callable[[Path], Any]
     setup: Callable[[Path], None] = lambda folder: None
     done: Callable[[Path], bool] = lambda folder: False
+    last: str = "result.json"
+    change: Callable[[Path], None] | None = None
 
 
 @dataclass
@@ -63,16 +70,19 @@ class Tally:
     rounds: int = 0
     resumed: int = 0  # kills after which there were files
     early: int = 0  # kills after it had begun and before an epoch was saved: while a table was built, mostly
+    full: int = 0  # times the disk was full at the last write
+    changed: int = 0  # times the data had changed since a kill
     faults: list[str] = field(default_factory=list)
 
 
-def work(command: str, folder: str, largest: int | None = None) -> None:
+def work(command: str, folder: str, largest: int | None = None, full_at: str = "") -> None:
     """The body of a process: the command line, as a user would start it in that folder.
 
     Args:
         command: what follows `asgat`.
         folder: where.
         largest: bytes after which no file can be written any more, as on a full disk.
+        full_at: the name of a file; from the first time it is written the disk is full.
     """
     import torch
 
@@ -87,13 +97,29 @@ def work(command: str, folder: str, largest: int | None = None) -> None:
     os.dup2(log, 2)
     if largest is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
+    if full_at:
+        fill_disk(full_at)
     sys.argv = ["asgat", *command.split()]
     main()
 
 
-def start(command: str, folder: Path, largest: int | None = None) -> Any:
+def fill_disk(name: str) -> None:
+    """From the first time the file of that name is synced to the disk, every sync fails as on a full one."""
+    full: list[str] = []
+    original = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        if full or Path(f"/proc/self/fd/{descriptor}").readlink().name.removeprefix(".").startswith(name):
+            full.append(name)
+            raise OSError(errno.ENOSPC, "No space left on device")
+        original(descriptor)
+
+    os.fsync = fsync  # type: ignore[assignment]
+
+
+def start(command: str, folder: Path, largest: int | None = None, full_at: str = "") -> Any:
     CONTEXT.set_forkserver_preload(PRELOAD)
-    process = CONTEXT.Process(target=work, args=(command, str(folder), largest))
+    process = CONTEXT.Process(target=work, args=(command, str(folder), largest, full_at))
     process.start()
     return process
 
@@ -103,6 +129,13 @@ def finish(process: Any) -> None:
     if process.exitcode is None:
         process.kill()
         process.join()
+
+
+def wait_for(path: Path, process: Any) -> None:
+    """Waits until a command has written a file, or has ended."""
+    deadline = time.monotonic() + LIMIT
+    while not path.exists() and process.is_alive() and time.monotonic() < deadline:
+        time.sleep(0.002)
 
 
 # -- what is compared -------------------------------------------------------------------------------------------------
@@ -153,6 +186,29 @@ def write_tables(folder: Path) -> None:
     np.save(folder / "y.npy", label)
 
 
+def swap_classes(folder: Path) -> None:
+    """Exchanges the two classes in the file of nodes."""
+    rows = (folder / "nodes.csv").read_text().split("\n")
+    swapped = [row[:-1] + {"a": "b", "b": "a"}[row[-1]] if row[-1:] in ("a", "b") else row for row in rows]
+    (folder / "nodes.csv").write_text("\n".join(swapped))
+
+
+def write_folder(folder: Path) -> None:
+    """The graph of :func:`write_tables` as a graph on disk."""
+    from asgat.disk.converter import write_graph
+
+    write_tables(folder)
+    ends = np.loadtxt(folder / "edges.csv", np.int64, delimiter=",", skiprows=1).T
+    arrays = np.load(folder / "x.npy"), np.load(folder / "y.npy"), np.arange(60) % 3 + 1
+    write_graph(folder / "graph", [(*ends, None)], *arrays, order="none")
+
+
+def convert_again(folder: Path) -> None:
+    """The graph on disk with its two classes exchanged."""
+    labels = np.load(folder / "graph/labels.npy")
+    np.save(folder / "graph/labels.npy", 1 - labels)
+
+
 PROBLEMS = {
     "train": Problem(
         "train karate --model asgat-plus --splits 0-2 --out run --set heads=2 --set k=4 --set dropout=0.5 " + SMALL,
@@ -164,22 +220,33 @@ PROBLEMS = {
         lambda folder: numbers_of_run(folder / "run"),
     ),
     "reproduce": Problem(
-        "reproduce micro --quick --datasets karate --models mlp,gcn,asgat-cheb --out paper", numbers_of_reproduce
+        "reproduce micro --quick --datasets karate --models mlp,gcn,asgat-cheb --out paper",
+        numbers_of_reproduce,
+        last="micro.json",
     ),
     "tune": Problem(
         "tune karate --model gcn --trials 14 --splits 0 --out search --set epochs=8 --set max_restarts=0",
         numbers_of_search,
+        last="recipe.toml",
     ),
     "fit": Problem(
         "fit --edges edges.csv --nodes nodes.csv --label kind --out run --set heads=2 " + SMALL,
         lambda folder: numbers_of_run(folder / "run"),
         write_tables,
+        change=swap_classes,
+    ),
+    "folder": Problem(
+        "train graph --model asgat-plus --splits 0 --out run --set heads=2 --set k=4 --set dropout=0.5 " + SMALL,
+        lambda folder: numbers_of_run(folder / "run"),
+        write_folder,
+        change=convert_again,
     ),
     "convert": Problem(
         "convert edges.csv graph --features x.npy --labels y.npy",
         lambda folder: bytes_of_folder(folder / "graph"),
         write_tables,
         lambda folder: (folder / "graph").exists(),
+        last="",
     ),
 }
 
@@ -240,7 +307,7 @@ def undisturbed(problem: Problem, folder: Path, warm: bool = True) -> tuple[Any,
     return problem.numbers(folder), seconds
 
 
-def attack(name: str, kills: int, seed: int, place: Path, most: int = 4, warm: bool = True) -> Tally:
+def attack(name: str, kills: int, seed: int, place: Path, most: int = 3, warm: bool = True) -> Tally:
     """Kills a command some times, in rounds of at most ``most`` kills after which it is left to end."""
     problem, tally, rng = PROBLEMS[name], Tally(), random.Random(f"{seed} {name}")
     expected, seconds = undisturbed(problem, place / f"{name}-alone", warm)
@@ -268,6 +335,13 @@ def attack(name: str, kills: int, seed: int, place: Path, most: int = 4, warm: b
             tally.faults += [f"{name}, round {tally.rounds}: {fault}" for fault in unreadable(folder)]
             if problem.done(folder):
                 break
+        found = []
+        if tally.rounds % 3 == 2 and problem.last:
+            tally.full += 1
+            found += fill_up(problem, folder)
+        elif tally.rounds % 3 == 1 and problem.change and any(folder.rglob("config.toml")):
+            tally.changed += 1
+            found += change_data(problem, folder)
         if not problem.done(folder):
             process = start(problem.command, folder)
             finish(process)
@@ -275,8 +349,45 @@ def attack(name: str, kills: int, seed: int, place: Path, most: int = 4, warm: b
                 tally.faults.append(f"{name}, round {tally.rounds}: {(folder / 'log.txt').read_text()[-2000:]}")
                 continue
         if problem.numbers(folder) != expected:
-            tally.faults.append(f"{name}, round {tally.rounds}: other numbers in {folder}")
+            found.append(f"other numbers in {folder}")
+        if tally.rounds % 3 == 2 and problem.last:  # what is finished survives a second time on a full disk
+            finish(start(problem.command, folder, full_at=problem.last))
+            if problem.numbers(folder) != expected:
+                found.append(f"a full disk took what was finished in {folder}")
+        tally.faults += [f"{name}, round {tally.rounds}: {fault}" for fault in found]
     return tally
+
+
+def ended(process: Any, folder: Path) -> tuple[int, str]:
+    """The exit code of a command, and what it printed since."""
+    before = (folder / "log.txt").stat().st_size if (folder / "log.txt").exists() else 0
+    finish(process)
+    return process.exitcode, " ".join((folder / "log.txt").read_bytes()[before:].decode().split())
+
+
+def fill_up(problem: Problem, folder: Path) -> list[str]:
+    """Goes on with a killed command until the disk is full at its last write; what was wrong."""
+    code, said = ended(start(problem.command, folder, full_at=problem.last), folder)
+    found = unreadable(folder)
+    if code == 0:  # its last write was made before it was killed
+        return found
+    if code != 2 or "No space left on device. Free some space" not in said or "Traceback" in said:
+        found.append(f"a full disk ended it with {code}: {said[-2000:]}")
+    kept = {path.name for path in folder.rglob("*")} & {"unfinished.safetensors", "result.json", "journal.log"}
+    return found if kept else [*found, "a full disk left nothing to go on from"]
+
+
+def change_data(problem: Problem, folder: Path) -> list[str]:
+    """Goes on with a killed command on other data, then puts the data back; what was wrong."""
+    assert problem.change is not None
+    held = {path: path.read_bytes() for path in folder.glob("run/[!.]*")}
+    problem.change(folder)
+    code, said = ended(start(problem.command, folder), folder)
+    problem.change(folder)
+    found = [] if held == {path: path.read_bytes() for path in folder.glob("run/[!.]*")} else ["the refusal cost files"]
+    if code == 2 and "have changed since" in said and "--fresh" in said and "Traceback" not in said:
+        return found
+    return [*found, f"on other data it ended with {code}: {said[-2000:]}"]
 
 
 def main() -> int:
@@ -295,12 +406,13 @@ def main() -> int:
         counts.append(f"{name} {tally.kills} in {tally.rounds} rounds")
         print(
             f"{name}: {tally.kills} kills ({tally.resumed} with files left, {tally.early} before an epoch was saved), "
-            f"{len(tally.faults)} faults",
+            f"{tally.full} full disks, {tally.changed} times other data, {len(tally.faults)} faults",
             flush=True,
         )
     for fault in faults:
         print(fault)
-    outcome = f"{len(faults)} faults, files in {place}" if faults else "every file readable, every number the same"
+    same = "every file readable, every number the same, every change of data said"
+    outcome = f"{len(faults)} faults, files in {place}" if faults else same
     total = sum(int(count.split()[1]) for count in counts)
     print(f"{total} kills ({', '.join(counts)}), seed {options.seed}, {time.monotonic() - began:.0f} s: {outcome}.")
     if not faults:

@@ -1,7 +1,29 @@
 """A few kills of every campaign; the long one is `python -m tests.kill.campaign`."""
 
 import pytest
-from tests.kill.campaign import PROBLEMS, attack, timeless, unreadable
+from tests.kill.campaign import PROBLEMS, attack, change_data, fill_up, finish, start, timeless, unreadable, wait_for
+
+
+@pytest.mark.parametrize("name", ["fit", "folder"])
+def test_other_data_after_a_kill_are_refused(name, tmp_path):
+    problem = PROBLEMS[name]
+    problem.setup(tmp_path)
+    process = start(problem.command, tmp_path)
+    wait_for(tmp_path / "run/unfinished.safetensors", process)
+    process.kill()
+    process.join()
+    assert change_data(problem, tmp_path) == []
+
+
+def test_a_full_disk_at_the_last_write_leaves_the_finished_model_or_the_unfinished_run(tmp_path):
+    problem = PROBLEMS["fit"]
+    problem.setup(tmp_path)
+    assert fill_up(problem, tmp_path) == []
+    assert (tmp_path / "run/unfinished.safetensors").exists()
+    finish(start(problem.command, tmp_path))
+    whole = problem.numbers(tmp_path)
+    assert fill_up(problem, tmp_path) == []
+    assert problem.numbers(tmp_path) == whole
 
 
 @pytest.mark.parametrize(("name", "kills"), [("train", 3), ("tune", 2), ("convert", 1)])

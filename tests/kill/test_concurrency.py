@@ -3,8 +3,7 @@
 import json
 import threading
 
-from tests.kill.campaign import PROBLEMS, finish, numbers_of_reproduce, start, write_tables
-from tests.kill.test_faults import wait_for
+from tests.kill.campaign import PROBLEMS, finish, numbers_of_reproduce, start, wait_for, write_tables
 
 from asgat.files.atomic import write_atomic
 

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.kill.campaign import PROBLEMS, finish, numbers_of_run, start, unreadable
+from tests.kill.campaign import PROBLEMS, finish, numbers_of_run, start, unreadable, wait_for
 
 from asgat.data import load_dataset
 from asgat.errors import AsgatError
@@ -91,12 +91,6 @@ def test_a_place_that_cannot_be_written(tmp_path, command):
     assert process.exitcode == 2, log
     assert "cannot be written" in log
     assert "Traceback" not in log
-
-
-def wait_for(path, process):
-    deadline = time.monotonic() + 60
-    while not path.exists() and process.is_alive() and time.monotonic() < deadline:
-        time.sleep(0.002)
 
 
 @pytest.mark.parametrize("presses", [1, 2])

@@ -60,6 +60,13 @@ def test_guesses_are_reported():
         (EDGES, NODES, {"ignore": ["g"]}, "no column 'g'"),
         (EDGES, NODES, {"weight": "w"}, "no column 'w'"),
         (table("e", a=["1"], b=["2"], c=["3"]), NODES, {}, "Which columns of e are the ends"),
+        (
+            table("e", source=["1"], weight=["2"]),
+            NODES,
+            {},
+            r"one column for the ends of edges, .source.; .*other end is missing.*--source and --target",
+        ),
+        (table("e", source=["1"], w=["2"]), NODES, {"weight": "w"}, "the column for the other end is missing"),
         (table("e", source=["a"], target=["z"]), NODES, {}, "names the node 'z' .* does not have; add"),
         (table("e", source=["q", "a"], target=["z", "z"]), NODES, {}, "names the node 'q'"),
         (table("e", source=["a"], target=[""]), NODES, {}, "names no node in row 1"),

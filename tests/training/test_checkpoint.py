@@ -182,7 +182,7 @@ def test_a_checkpoint_of_another_version_is_a_sentence(tmp_path, metadata):
 
 def test_a_file_that_cannot_be_read_or_removed_is_a_sentence(tmp_path):
     (tmp_path / UNFINISHED).mkdir()
-    with pytest.raises(AsgatError, match=r"unfinished\.safetensors cannot be read"):
+    with pytest.raises(AsgatError, match=r"unfinished\.safetensors is a folder"):
         Checkpointer(tmp_path).load()
     with pytest.raises(AsgatError, match=r"unfinished\.safetensors cannot be removed"):
         Checkpointer(tmp_path).remove()

@@ -17,7 +17,7 @@ from asgat.disk.edge_reader import Chunk
 from asgat.disk.edge_sorter import EdgeSorter, row_blocks
 from asgat.disk.ordering import Order, locality_order
 from asgat.errors import AsgatError
-from asgat.graph.graph import SelfLoops
+from asgat.graph.graph import LEAST_ENTRY, SelfLoops
 from asgat.tables.sparse_rows import SparseRows
 from asgat.tables.truncated_builder import node_records
 
@@ -189,7 +189,8 @@ def _write(
             entries = slice(new_indptr[first], new_indptr[last])
             row = np.repeat(np.arange(first, last), np.diff(new_indptr[first : last + 1]))
             scale = 1.0 if weights is None else np.sqrt(files["weight"][entries])
-            files["shifted"][entries] = -((scale / root[row]) * (scale / root[files["indices"][entries]]))
+            value = (scale / root[row]) * (scale / root[files["indices"][entries]])
+            files["shifted"][entries] = -np.maximum(value, LEAST_ENTRY)
         files["records"][:] = node_records(SparseRows(new_indptr, files["indices"], files["shifted"]))
     files["labels"][:] = labels[node]
     files["node"][:] = node

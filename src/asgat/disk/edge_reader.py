@@ -13,7 +13,8 @@ from asgat.disk.array_file import is_number
 from asgat.errors import AsgatError, brief
 from asgat.files.npy import open_npy
 from asgat.files.npz import read_npz
-from asgat.files.user_file import EXPANSION_RATIO, read_user_file
+from asgat.files.raw_file import check_regular
+from asgat.files.user_file import read_user_file
 
 Array = npt.NDArray[Any]
 Chunk = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64] | None]
@@ -35,8 +36,7 @@ def read_edges(path: Path | str, chunk_bytes: int = _BYTES) -> Iterator[Chunk]:
     if path.suffix.lower() not in ENDINGS:
         raise AsgatError(f"An edge list ends in {', '.join(ENDINGS)}, but {path.name} does not.")
     try:
-        if path.exists() and not path.is_file():  # a pipe would block, a device never end
-            raise AsgatError(f"{path} is not a regular file; name another.")
+        check_regular(path)
         if path.suffix.lower() in (".npy", ".npz"):
             yield from _from_arrays(path, chunk_bytes)
         else:
@@ -49,7 +49,7 @@ def _from_arrays(path: Path, chunk_bytes: int) -> Iterator[Chunk]:
     weight: Array | None = None
     if path.suffix.lower() == ".npz":
         raw = read_user_file(path, MAX_BYTES)
-        arrays = read_npz(raw, None, max(raw.expansion_limit, min(EXPANSION_RATIO * len(raw.content), MAX_BYTES)))
+        arrays = read_npz(raw, None, raw.expansion_limit(MAX_BYTES))
         if "edge_index" not in arrays:
             raise AsgatError(f"{path} holds {brief(', '.join(arrays)) or 'nothing'}, but no edge_index [2, E].")
         ends, weight = arrays["edge_index"], arrays.get("edge_weight")

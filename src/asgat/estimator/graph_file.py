@@ -4,6 +4,7 @@ import io
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,11 +12,14 @@ import numpy.typing as npt
 from asgat.data.dataset import Dataset
 from asgat.data.splits import split_from_masks
 from asgat.files.npz import read_npz
-from asgat.files.user_file import read_user_file
+from asgat.files.user_file import EXPANSION_FREE, read_user_file
 from asgat.graph import Graph
+from asgat.tabular.assembly import EDGE_BYTES, NODE_BYTES
+from asgat.tabular.table import CELL_BYTES
 
 NAMES = ("edges", "weight", "x", "y", "train", "val", "test", "num_classes", "ids", "id_ends")
 MAX_BYTES = 4 * 2**30
+MAX_EXPANDED = 2 * MAX_BYTES  # features are float32, half a cell
 
 
 def encode_graph(dataset: Dataset, ids: Sequence[str]) -> bytes:
@@ -24,7 +28,7 @@ def encode_graph(dataset: Dataset, ids: Sequence[str]) -> bytes:
     is there, and true, if the edges are directed."""
     edges, weight = dataset.graph.edges_once()
     texts = [name.encode("utf-8", "surrogatepass") for name in ids]
-    arrays: dict[str, npt.NDArray[np.generic]] = {
+    arrays: dict[str, npt.NDArray[Any]] = {
         "edges": edges,
         "weight": weight.astype(np.float64),
         "x": dataset.x,
@@ -37,15 +41,24 @@ def encode_graph(dataset: Dataset, ids: Sequence[str]) -> bytes:
     if dataset.graph.directed:
         arrays["directed"] = np.array([True])
     stream = io.BytesIO()
-    np.savez_compressed(stream, allow_pickle=False, **arrays)
+    # Large arrays are not packed, because a small file that expands to much is refused when it is read.
+    save = np.savez_compressed if _expanded(arrays) <= EXPANSION_FREE else np.savez
+    save(stream, allow_pickle=False, **arrays)
     return stream.getvalue()
+
+
+def _expanded(arrays: dict[str, npt.NDArray[Any]]) -> int:
+    """Bytes it takes to make the graph from its arrays."""
+    cells = CELL_BYTES * sum(array.size for array in arrays.values())
+    return cells + NODE_BYTES * arrays["y"].size + EDGE_BYTES * arrays["weight"].size
 
 
 def decode_graph(path: Path | str, name: str) -> tuple[Dataset, list[str]]:
     """Reads such a file: a data set of that name with one split, and the ids of its nodes."""
     raw = read_user_file(path, MAX_BYTES)
     with raw.guard():
-        held = read_npz(raw, NAMES, MAX_BYTES, optional=("directed",))
+        held = read_npz(raw, NAMES, raw.expansion_limit(MAX_EXPANDED), optional=("directed",))
+        raw.check_expansion(_expanded(held), MAX_EXPANDED)
         y = held["y"].astype(np.int64)
         directed = "directed" in held and bool(held["directed"].all())
         graph = Graph.from_edges(held["edges"].astype(np.int64), len(y), held["weight"], directed=directed)

@@ -1,5 +1,6 @@
 """The bytes of a file that somebody else made, and the error that names it."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,13 +18,10 @@ class RawFile:
     content: bytes
 
     @classmethod
-    def read(cls, path: Path, limit: int) -> Self:
-        """Reads a regular file of at most ``limit`` bytes; pipes and devices could block, or never end."""
+    def read(cls, path: Path, limit: int = sys.maxsize - 1) -> Self:
+        """Reads a regular file of at most ``limit`` bytes."""
         try:
-            if path.is_dir():
-                raise AsgatError(f"{path} is a folder; name the file in it.")
-            if path.exists() and not path.is_file():
-                raise AsgatError(f"{path} is not a regular file; replace it by one, or name another.")
+            check_regular(path)
             with path.open("rb") as stream:
                 content = stream.read(min(limit, path.stat().st_size) + 1)
         except OSError as error:
@@ -51,3 +49,11 @@ class RawFile:
             raise AsgatError(f"{self.path}: {error}") from error
         except Exception as error:
             raise self.failure(f"{type(error).__name__}: {error}") from error
+
+
+def check_regular(path: Path) -> None:
+    """Refuses folders, and pipes and devices, which could block or never end; a missing file passes."""
+    if path.is_dir():
+        raise AsgatError(f"{path} is a folder; name the file in it.")
+    if path.exists() and not path.is_file():
+        raise AsgatError(f"{path} is not a regular file; replace it by one, or name another.")

@@ -42,17 +42,16 @@ class UserFile(RawFile):
             raise self.failure("it does not hold an object")
         return held
 
-    @property
-    def expansion_limit(self) -> int:
+    def expansion_limit(self, most: int | None = None) -> int:
         """The most bytes that may be made from this file: a small file must not take all memory."""
-        return min(max(EXPANSION_FREE, EXPANSION_RATIO * len(self.content)), EXPANSION_MOST)
+        return min(max(EXPANSION_FREE, EXPANSION_RATIO * len(self.content)), most or EXPANSION_MOST)
 
-    def check_expansion(self, size: int) -> None:
+    def check_expansion(self, size: int, most: int | None = None) -> None:
         """Raises an error if ``size`` bytes are more than may be made from this file."""
-        if size > self.expansion_limit:
+        if size > (limit := self.expansion_limit(most)):
             raise self.failure(
-                f"it expands to {size >> 20:,} MiB, and at most {self.expansion_limit >> 20:,} MiB are read from a "
-                f"file of {len(self.content) >> 10:,} KiB"
+                f"it expands to {size >> 20:,} MiB, and at most {limit >> 20:,} MiB are read from a file of "
+                f"{len(self.content) >> 10:,} KiB"
             )
 
 

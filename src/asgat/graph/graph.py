@@ -22,6 +22,10 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 SelfLoops = Literal["keep", "add", "remove"]
 
+LEAST_ENTRY = (
+    1e-20  # of normalised edges: below rounding, but products of up to fifteen do not underflow and hide nodes
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Graph:
@@ -188,7 +192,7 @@ class Graph:
 
     @cached_property
     def normalised_adjacency(self) -> sp.csr_array:
-        r""":math:`D^{-1/2} A D^{-1/2}`; rows and columns of isolated nodes are empty."""
+        r""":math:`D^{-1/2} A D^{-1/2}`; rows and columns of isolated nodes are empty; an edge has at least 1e-20."""
         if self.directed:
             raise AsgatError(
                 "A directed graph has no symmetric Laplacian; use its double_cover, or undirected, which forgets the "
@@ -203,7 +207,8 @@ class Graph:
         relative_degree = np.bincount(row, coo.data / largest[row], minlength=self.num_nodes)
         root = np.sqrt(largest) * np.sqrt(relative_degree)
         weight = np.sqrt(coo.data)
-        return sp.csr_array(((weight / root[row]) * (weight / root[col]), (row, col)), shape=coo.shape)
+        entry = np.maximum((weight / root[row]) * (weight / root[col]), LEAST_ENTRY)
+        return sp.csr_array((entry, (row, col)), shape=coo.shape)
 
     @property
     def mean_adjacency(self) -> sp.csr_array:

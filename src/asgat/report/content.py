@@ -15,6 +15,7 @@ from asgat.explain import BAND_NAMES, BANDS
 from asgat.explain.attention_rows import pair_hops, select_nodes
 from asgat.explain.copies import SIDES, operator_rows, split_copies
 from asgat.explain.responses import Floats, Ints, filter_response, response_shape
+from asgat.files.raw_file import RawFile
 from asgat.graph import Graph
 from asgat.graph.homophily import beta, node_homophily
 from asgat.kernels import row_softmax
@@ -97,8 +98,9 @@ def summary(run: TrainedRun, result: dict[str, Any], prediction: Ints) -> list[d
 def training_curves(run: TrainedRun, result: dict[str, Any]) -> list[dict[str, Any]]:
     """Losses and validation score by epoch of every run, of the attempt that was kept, thinned to a few hundred."""
     path = run.path / "metrics.jsonl"
+    content = RawFile.read(path).content if path.exists() else b""
     try:
-        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+        lines = [json.loads(line) for line in content.decode().splitlines()]
         curves = []
         for row in result.get("rows") or []:
             if not (mine := [line for line in lines if line["run"] == row["run"]]):
@@ -110,7 +112,7 @@ def training_curves(run: TrainedRun, result: dict[str, Any]) -> list[dict[str, A
             thin = [line for i, line in enumerate(kept) if i % step == 0 or line["epoch"] == best or i == len(kept) - 1]
             columns = {key: [line[key] for line in thin] for key in ("epoch", "train_loss", "val_loss", "val_score")}
             curves.append({"run": row["run"], "best_epoch": best, "restarts": row.get("restarts", 0), **columns})
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise AsgatError(f"{path} cannot be read as metrics: {brief(repr(error))}; train with --fresh.") from error
     return curves
 

@@ -3,6 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 import torch
+from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from asgat.errors import AsgatError
@@ -46,7 +47,9 @@ class ExactOperator(GraphOperator):
                 f"{max_nodes:,} nodes; use the Chebyshev form (asgat-cheb, ChebyshevOperator) or raise max_nodes."
             )
         self.graph, self.num_nodes = graph, graph.num_nodes
-        value, vector = np.linalg.eigh(graph.laplacian.toarray())
+        # Eigenvectors of a multiple eigenvalue are some basis of its space; which one depends on the number of threads.
+        with threadpool_limits(1, "blas"):
+            value, vector = np.linalg.eigh(graph.laplacian.toarray())
         # Rounded, a multiple eigenvalue (0 and 1 are common ones) is one number: a band edge on it cannot split it.
         self._decomposition = value.round(12).clip(0.0, 2.0), vector
         self._component = torch.from_numpy(graph.components)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, Literal, Self
 
-import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
@@ -17,15 +16,12 @@ from asgat.kernels import chebyshev_filter
 
 LambdaMax = Literal["bound", "lanczos"]
 
-_LEAST = 1e-20
-
 
 class ShiftedLaplacian:
     r""":math:`X = 2L/\lambda_{\max} - I` of a graph: symmetric, with its spectrum in [-1, 1].
 
     ``lambda_max`` is 2 for ``"bound"``, valid for every graph; ``"lanczos"`` estimates the largest eigenvalue (times
-    1.01). ``matrix`` is X as a SciPy array in double precision; products are in ``dtype``. Its entries for edges are at
-    least 1e-20 in magnitude: far below rounding, but products of up to fifteen of them do not underflow and hide nodes.
+    1.01). ``matrix`` is X as a SciPy array in double precision; products are in ``dtype``.
     """
 
     def __init__(self, graph: Graph, lambda_max: LambdaMax, dtype: torch.dtype, device: torch.device) -> None:
@@ -33,10 +29,6 @@ class ShiftedLaplacian:
             raise AsgatError(f"lambda_max must be bound or lanczos, not {lambda_max!r}.")
         self.lambda_max = 2.0 if lambda_max == "bound" else graph.lambda_max
         self.matrix = graph.laplacian * (2.0 / self.lambda_max) - sp.eye_array(graph.num_nodes, format="csr")
-        weak = graph.normalised_adjacency.copy()
-        weak.data = np.where(weak.data < _LEAST, _LEAST, 0.0)
-        if weak.data.any():
-            self.matrix = sp.csr_array(self.matrix - weak)
         self.dtype, self.device = dtype, device
 
     @cached_property

@@ -19,7 +19,8 @@ from asgat.tabular.user_graph import UserGraph
 ENDS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("node1", "node2"), ("id1", "id2"))
 IDS = ("id", "node", "node_id", "ID", "Id", "name")
 WEIGHTS = ("weight", "edge_weight")
-NODE_BYTES = 128  # for the id of a node and a dictionary's entry of it
+# What a node (its id and a dictionary's entry of it) and an edge (while the graph is made) take beside their cells:
+NODE_BYTES, EDGE_BYTES = 128, 40
 
 
 def read_graph(
@@ -38,9 +39,9 @@ def read_graph(
     if kind == ".graphml":
         inner, edge_table = read_graphml(edges, directed)
     elif kind == ".npz":
-        edge_table, inner = read_npz_tables(edges, NODE_BYTES)
+        edge_table, inner = read_npz_tables(edges, EDGE_BYTES, NODE_BYTES)
     else:
-        edge_table = read_table(edges)
+        edge_table = read_table(edges, EDGE_BYTES)
     kind = Path(nodes or edges).suffix.lower()
     if nodes is not None:
         node_table = read_graphml(nodes)[0] if kind == ".graphml" else read_table(nodes, NODE_BYTES)
@@ -88,7 +89,7 @@ def assemble(
     if not len(nodes):
         raise AsgatError(f"{nodes.source} has no nodes: it has a heading but no row.")
     ids = _check_ids(nodes.column(id, "--id"), nodes.source)
-    source, target = _guess_ends(edges, source, target, notes)
+    source, target = _guess_ends(edges, source, target, weight, notes)
     if weight is None:
         weight = next((usual for usual in WEIGHTS if usual in edges.columns), None)
         if weight is not None and weight not in (source, target):
@@ -126,7 +127,9 @@ def _guess_id(nodes: Table, label: str | None, notes: list[str]) -> str:
     return names[0]
 
 
-def _guess_ends(edges: Table, source: str | None, target: str | None, notes: list[str]) -> tuple[str, str]:
+def _guess_ends(
+    edges: Table, source: str | None, target: str | None, weight: str | None, notes: list[str]
+) -> tuple[str, str]:
     if source is not None and target is not None:
         return edges.column(source, "--source").name, edges.column(target, "--target").name
     if source is None and target is None:
@@ -134,7 +137,12 @@ def _guess_ends(edges: Table, source: str | None, target: str | None, notes: lis
         for one, other in ENDS:
             if one in lower and other in lower:
                 return lower[one], lower[other]
-        names = list(edges.columns)
+        names = [name for name in edges.columns if name != weight and name.lower() not in WEIGHTS]
+        if len(names) == 1:
+            raise AsgatError(
+                f"{edges.source} has one column for the ends of edges, {names[0]!r:.80}; the column for the other end "
+                "is missing. Add it, or name both with --source and --target."
+            )
         if len(names) == 2:
             notes.append(
                 f"The columns of {edges.source}, {names[0]!r} and {names[1]!r}, are taken as the ends of edges."

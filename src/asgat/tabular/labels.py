@@ -39,7 +39,7 @@ def encode_labels(label: Column, notes: list[str] | None = None) -> tuple[npt.ND
             for word, count in words.items()
             if word in MISSING - {""}
         )
-    if values.dtype.kind == "f" and (values == np.round(values)).all() and np.abs(values).max() < 2**53:
+    if values.dtype.kind == "f" and (values == np.round(values)).all() and float(np.abs(values).max()) < 2**53:
         values = values.astype(np.int64)  # whole numbers that missing values made floats
     classes, numbers, counts = np.unique(values, return_inverse=True, return_counts=True)
     if len(classes) == 1:

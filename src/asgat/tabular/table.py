@@ -184,18 +184,18 @@ def _shared_objects(pa: Any, column: Any) -> Iterator[Any]:
             yield from chunk.to_pylist()
 
 
-def read_npz_tables(path: Path | str, row_bytes: int = 0) -> tuple[Table, Table | None]:
-    """The edges of an npz archive, and its nodes where it has any."""
+def read_npz_tables(path: Path | str, edge_bytes: int = 0, node_bytes: int = 0) -> tuple[Table, Table | None]:
+    """The edges of an npz archive, and its nodes where it has any; bytes as in :func:`read_table`."""
     raw = open_checked(path)
     with raw.guard():
         arrays = _read_arrays(raw)
-        edges = _edge_arrays(raw, arrays)
+        edges = _edge_arrays(raw, arrays, edge_bytes)
         has_nodes = any(_is_column(name, array) for name, array in arrays.items())
-        return edges, _node_arrays(raw, arrays, row_bytes) if has_nodes else None
+        return edges, _node_arrays(raw, arrays, node_bytes) if has_nodes else None
 
 
 def _read_arrays(raw: UserFile) -> dict[str, npt.NDArray[Any]]:
-    arrays = read_npz(raw, None, raw.expansion_limit)
+    arrays = read_npz(raw, None, raw.expansion_limit())
     raw.check_expansion(CELL_BYTES * sum(array.size for array in arrays.values()))
     return arrays
 
@@ -220,7 +220,7 @@ def _node_arrays(raw: UserFile, arrays: dict[str, npt.NDArray[Any]], row_bytes: 
     return Table({name: Column.of_array(name, array) for name, array in values.items()}, raw.path.name)
 
 
-def _edge_arrays(raw: UserFile, arrays: dict[str, npt.NDArray[Any]]) -> Table:
+def _edge_arrays(raw: UserFile, arrays: dict[str, npt.NDArray[Any]], row_bytes: int) -> Table:
     """``edge_index`` or ``edges``, [2, E] or [E, 2], and perhaps ``edge_weight`` or ``weight``, [E]."""
     ends = arrays.get("edge_index", arrays.get("edges"))
     if ends is None:
@@ -228,6 +228,7 @@ def _edge_arrays(raw: UserFile, arrays: dict[str, npt.NDArray[Any]]) -> Table:
     if ends.ndim != 2 or 2 not in ends.shape or ends.dtype.kind not in "iu":
         raise raw.failure(f"edges must be whole numbers of shape [2, E], but are {ends.dtype} {list(ends.shape)}")
     ends = ends if ends.shape[0] == 2 else ends.T
+    raw.check_expansion(ends.shape[1] * (2 * CELL_BYTES + row_bytes))
     columns = {role: Column.of_array(role, end) for role, end in zip(("source", "target"), ends, strict=True)}
     weight = arrays.get("edge_weight", arrays.get("weight"))
     if weight is not None and weight.shape == (ends.shape[1],):

@@ -11,6 +11,7 @@ from safetensors.torch import load, save
 
 from asgat.errors import AsgatError, brief
 from asgat.files.atomic import write_atomic
+from asgat.files.raw_file import RawFile
 from asgat.training.interrupt import Interrupt
 from asgat.training.run_state import Run, State
 
@@ -64,12 +65,7 @@ class Checkpointer(Interrupt):
 
     def load(self) -> bytes | None:
         """The content of the file, for :func:`decode`; None where there is nothing to go on from."""
-        if not self.resumable or not self.path.exists():
-            return None
-        try:
-            return self.path.read_bytes()
-        except OSError as error:
-            raise AsgatError(f"{self.path} cannot be read: {error.strerror}.") from error
+        return RawFile.read(self.path).content if self.resumable and self.path.exists() else None
 
     def restore(self, content: bytes | None, runs: Sequence[Run]) -> dict[int, State]:
         """Puts the runs of a checkpoint back; returns the snapshots of those in the middle by position in ``runs``."""

@@ -15,6 +15,8 @@ from torch import nn
 from asgat.config import TrainConfig
 from asgat.errors import AsgatError, brief, shown
 from asgat.files.atomic import TEMPORARY, read_toml, to_json, to_toml, write_all, write_atomic
+from asgat.files.raw_file import RawFile, check_regular
+from asgat.files.user_file import MAX_FILE_BYTES
 from asgat.nn.registry import make_config, model_spec
 from asgat.training.checkpoint import UNFINISHED
 from asgat.training.result_check import check_result
@@ -97,9 +99,10 @@ class RunDirectory:
     def read_result(self) -> dict[str, Any]:
         """What ``result.json`` holds; refused if it is damaged."""
         path = self.path / RESULT
+        content = RawFile.read(path, MAX_FILE_BYTES).content
         try:
-            result = json.loads(path.read_bytes())
-        except (OSError, ValueError, RecursionError) as error:
+            result = json.loads(content)
+        except (ValueError, RecursionError) as error:
             raise AsgatError(f"{path} cannot be read as a result: {brief(error)}.") from error
         return check_result(result, path)
 
@@ -123,10 +126,11 @@ class RunDirectory:
         Epochs of runs that never finished are dropped.
         """
         path, before = self.path / METRICS, {other["run"] for other in done}
+        content = RawFile.read(path).content if path.exists() else b""
         try:
-            lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+            lines = content.decode().splitlines()
             kept = [line for line in lines if json.loads(line)["run"] in before]
-        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise AsgatError(f"{path} cannot be read as metrics: {brief(error)}. Start again with --fresh.") from error
         write_atomic(path, "".join(f"{line}\n" for line in kept).encode() + encode_metrics(row["run"], history))
         best = max(((other["val_score"], -other["run"]) for other in done), default=(-1.0, 0))
@@ -197,6 +201,7 @@ def read_metadata(path: Path | str) -> dict[str, Any]:
     """What is written next to the weights of a run directory's model: data set, model, settings, run and sizes."""
     file = Path(path) / MODEL
     try:
+        check_regular(file)
         with safe_open(str(file), framework="pt") as handle:
             return {key: json.loads(text) for key, text in handle.metadata().items()}
     except (OSError, SafetensorError, AttributeError, ValueError, RecursionError) as error:

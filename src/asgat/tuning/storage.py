@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from asgat.errors import AsgatError
+from asgat.files.raw_file import check_regular
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
@@ -39,15 +40,21 @@ def open_storage(place: str) -> BaseStorage:
     path = Path(place)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        check_regular(path)
         if path.exists():
             with path.open("rb") as file:
                 first = file.readline()
             incomplete = not first.endswith(b"\n") and first[: len(BEGINNING)] == BEGINNING[: len(first)]
             if not incomplete and "op_code" not in json.loads(first):
                 raise ValueError
-        return JournalStorage(Journal(path))
+        storage = JournalStorage(Journal(path))
+        for study in storage.get_all_studies():
+            storage.get_all_trials(study._study_id)  # values nested too deeply can be read, but not copied
+        return storage
     except OSError as error:
         raise AsgatError(f"{path} cannot be written: {error.strerror}. Choose another --storage.") from error
+    except AsgatError:
+        raise
     except Exception:  # Optuna replays the whole journal, and an invalid line may raise anything
         raise AsgatError(f"{path} is not a journal of a search; choose another --storage.") from None
 
