@@ -3,16 +3,18 @@
 from typing import Any
 
 import pytest
+import scipy.sparse as sp
 import torch
 from tests import dense
 from tests.strategies import ZOO
 
-from asgat.config import LARGEST, ASGATConfig
+from asgat.config import LARGEST, ASGATConfig, ASGATDeepConfig
 from asgat.data import contextual_sbm
 from asgat.errors import AsgatError
 from asgat.filters import HeatFilter, MLPFilter, PolynomialFilter
+from asgat.graph import Graph
 from asgat.nn.ensemble import Ensemble
-from asgat.nn.from_config import build_asgat, make_filter, make_operator
+from asgat.nn.from_config import build_asgat, build_deep, make_filter, make_operator
 from asgat.nn.memory_plan import choose_form, plan
 from asgat.nn.registry import make_config, model_spec
 from asgat.spectral import ArmaOperator, ChebyshevOperator, ExactOperator
@@ -69,6 +71,39 @@ def test_the_form_that_is_planned_is_built(graph, changes, form, kind):
     assert type(operator) is kind
     if "table" in form:
         assert operator.table.exact == (form == "exact table")
+
+
+@pytest.mark.parametrize(
+    ("changes", "form", "kind"),
+    [
+        ({"channels": "filters"}, "matrix", ChebyshevOperator),
+        ({"channels": "mean"}, "matrix", ChebyshevOperator),
+        ({"channels": "filters", "form": "table"}, "exact table", TableOperator),
+        ({"channels": "filters", "operator": "exact"}, "exact", ExactOperator),
+        ({"channels": "attention+filters"}, "exact table", TableOperator),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("directed", [False, True])
+def test_the_deep_model_has_a_table_if_it_attends(changes, form, kind, directed):
+    graph = Graph.from_scipy(sp.triu(MEDIUM.adjacency), directed=directed)
+    config = ASGATDeepConfig(**changes, order=4, hidden=8, heads=2)
+    estimate = plan(graph, config)
+    operator: Any = make_operator(graph, config)
+    assert (estimate.form, type(operator)) == (form, kind)
+    assert operator.num_nodes == (2 if directed else 1) * graph.num_nodes
+    if form == "matrix":
+        assert operator._cached is None
+        assert estimate.parts["attention"] == 0
+        assert estimate.bytes < 1 << 25
+    assert 0 < estimate.parts["features"] < plan(graph, config.replace(layers=4)).parts["features"]
+    net = build_deep(config, 3, 2, directed=directed)
+    assert net(torch.randn(graph.num_nodes, 3), operator).shape == (graph.num_nodes, 2)
+
+
+def test_the_deep_model_is_trained_on_all_nodes():
+    with pytest.raises(AsgatError, match="batch_size"):
+        build_deep(ASGATDeepConfig(batch_size=8, hidden=8), 3, 2)
 
 
 def test_settings_reach_the_operator():

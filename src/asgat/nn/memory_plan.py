@@ -46,7 +46,7 @@ def choose_form(graph: Graph, config: SpectralConfig) -> str:
         if config.form == "table":
             raise AsgatError("The exact form scores all pairs; a table needs operator = chebyshev.")
         return "exact"
-    if not config.attends and config.operator == "chebyshev":
+    if not config.attends and config.operator == "chebyshev" and config.form == "auto":
         return "matrix"
     if config.form == "table" and config.k is None:
         raise AsgatError("k = none needs every pair, and a table does not hold them; set form=dense.")
