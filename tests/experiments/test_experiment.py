@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -20,7 +21,8 @@ from asgat.report.drawing import new_figure
 
 
 def experiment(found):
-    return Experiment("mine", "What?", lambda reproduction: found, lambda result: [Table(title=str(result["rows"]))],
+    return Experiment("mine", "What?", ["karate"], ["karate"], {"claim": "so"}, lambda *_: found,
+                      lambda result: [Table(title=str(result["rows"]))],
                       lambda result: {"mine": new_figure(3, 2), "mine-detail": new_figure(2, 2)})  # fmt: skip
 
 
@@ -32,6 +34,7 @@ def test_numbers_tables_and_figures_are_written(tmp_path):
     result = json.loads(files[0].read_bytes())
     assert result["rows"] == [1.5, None]
     assert result["quick"] is True
+    assert result["claim"] == "so"
     assert result["about"]["seeds"] == [0]
     assert result["about"]["question"] == "What?"
     assert {"torch", "asgat"} <= set(result["about"]["versions"])
@@ -43,12 +46,11 @@ def test_skipped_and_failed_are_those_of_the_experiment(tmp_path):
     reproduction = Reproduction(tmp_path)
     reproduction.skipped["of an earlier experiment"] = "no files"
 
-    def collect(reproduction):
+    def collect(reproduction, datasets):
         reproduction.failed["gcn"] = "diverged"
         return {"rows": [1]}
 
-    mine = experiment({})
-    run_experiment(Experiment(mine.name, mine.question, collect, mine.tables, mine.draw), reproduction)
+    run_experiment(replace(experiment({}), collect=collect), reproduction)
     about = json.loads((tmp_path / "mine.json").read_bytes())["about"]
     assert (about["skipped"], about["failed"]) == ({}, {"gcn": "diverged"})
     assert json.loads((tmp_path / "mine.json").read_bytes())["quick"] is False

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from asgat.config import ASGATConfig
 from asgat.data import load_dataset
-from asgat.experiments.experiment import Experiment, Result, Row, result_table
+from asgat.experiments.experiment import Result, Row, experiment, result_table
 from asgat.experiments.plotting import COLOURS, dataset_title, panels
 from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.trained_model import TrainedModel, try_load_or_train
@@ -25,8 +25,6 @@ from asgat.spectral import ArmaOperator, ChebyshevOperator
 from asgat.tables import ArmaTableOperator
 from asgat.training.inputs import graph_for
 
-DATASETS = ["cora", "chameleon"]
-QUICK = ["cora"]
 ORDERS = [5, 10, 15, 20, 30, 45, 60]  # of a polynomial; for ARMA numerator plus denominator, in the ratio 3 to 2
 EXPANSIONS = [20, 30, 45, 60, 90, 120, 150, 180]
 QUICK_EXPANSIONS = [20, 60, 120]
@@ -36,7 +34,6 @@ SAMPLE = 64
 DOUBLE = torch.float64
 FINE = torch.linspace(0.0, 2.0, 20001, dtype=DOUBLE)
 PATH = Graph.from_edges([[0], [1]], 2)  # operators need a graph, but the responses do not depend on it
-CLAIM = "ARMA is more accurate than Chebyshev polynomials"
 
 
 class Response(SpectralFilter):
@@ -141,15 +138,15 @@ def compare_trained(trained: TrainedModel, expansions: Sequence[int]) -> list[Ro
     ]
 
 
-def collect(reproduction: Reproduction) -> Result:
+def collect(reproduction: Reproduction, datasets: Sequence[str]) -> Result:
     expansions = QUICK_EXPANSIONS if reproduction.quick else EXPANSIONS
     reproduction.progress("errors by order")
-    result: Result = {"claim": CLAIM, "errors": errors(ORDERS)}
+    result: Result = {"errors": errors(ORDERS)}
     reproduction.progress("a sharp band on csbm")
     graph = load_dataset("csbm").graph
     result["expansion"] = compare(graph, RESPONSES["band-pass"], DEMANDING, DOUBLE, expansions)
     result["trained"] = []
-    for dataset in reproduction.select_datasets(DATASETS, QUICK, needed=False):
+    for dataset in datasets:
         trained = try_load_or_train(reproduction, dataset, "asgat-arma", reproduction.seeds[0])
         if trained is not None:
             reproduction.progress(f"expansions of the filters of {dataset}")
@@ -173,7 +170,7 @@ def tables(result: Result) -> list[Table]:
         for form in FORMS
     ]
     title = "Largest error over [0, 2] (mean error for the step) by order"
-    caption = f"damped: Chebyshev with Jackson's factors; the order of ARMA is P + Q. Paper: {CLAIM}"
+    caption = f"damped: Chebyshev with Jackson's factors; the order of ARMA is P + Q. Paper: {result['claim']}"
     shown = [result_table(title, ("response", "form", *map(str, ORDERS)), rows, caption)]
     if result["trained"]:
         rows = [
@@ -214,5 +211,4 @@ def draw(result: Result) -> dict[str, Any]:
     return {"approximations": figure}
 
 
-QUESTION = "How well do Chebyshev polynomials and ARMA approximate a response, and what do trained filters need?"
-EXPERIMENT = Experiment("approximations", QUESTION, collect, tables, draw)
+EXPERIMENT = experiment("approximations", None, tables, draw, collect, needs_data=False)

@@ -1,7 +1,9 @@
 """An experiment, how it is run, and the rows and tables of its result."""
 
-from collections.abc import Callable, Iterable, Sequence
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ Result = dict[str, Any]
 Row = dict[str, Any]
 ABOUT = ("quick", "about")  # the entries of every result that describe how it was made
 TEXT = {"data set", "model", "form", "layers", "head", "response"}  # headings of columns with text, not numbers
+_ENTRIES = tomllib.loads(resources.files(__package__).joinpath("experiments.toml").read_text("utf-8"))
 
 
 @dataclass(frozen=True)
@@ -26,16 +29,32 @@ class Experiment:
 
     name: str  # in the command and of the files
     question: str  # what it asks, in a sentence
-    collect: Callable[[Reproduction], Result]  # computes the numbers
+    datasets: Sequence[str]
+    quick: Sequence[str]  # data sets of a quick run
+    facts: Mapping[str, Any]  # further entries of its result, such as the paper's claim
+    collect: Callable[[Reproduction, Sequence[str]], Result]  # computes the numbers of data sets
     tables: Callable[[Result], list[Table]]  # shows them, next to the paper's
     draw: Callable[[Result], dict[str, Any]]  # figures by the name of their file
+    needs_data: bool = True  # whether there is no result without a data set
+
+
+def experiment(name: str, rows: Any, tables: Any, draw: Any, collect: Any = None, **options: bool) -> Experiment:
+    """The experiment that ``experiments.toml`` describes; unless it has ``collect``, ``rows`` yields a data set's."""
+
+    def collect_rows(reproduction: Reproduction, datasets: Sequence[str]) -> Result:
+        return {"rows": [row for dataset in datasets for row in rows(reproduction, dataset)]}
+
+    facts = dict(_ENTRIES[name])
+    described = (facts.pop(key) for key in ("question", "datasets", "quick"))
+    return Experiment(name, *described, facts, collect or collect_rows, tables, draw, **options)
 
 
 def run_experiment(experiment: Experiment, reproduction: Reproduction) -> tuple[list[Table], list[Path]]:
     """Runs an experiment; returns its tables and the files it wrote."""
     reproduction.skipped.clear()
     reproduction.failed.clear()
-    found = experiment.collect(reproduction)
+    datasets = reproduction.select_datasets(experiment.datasets, experiment.quick, experiment.needs_data)
+    found = experiment.collect(reproduction, datasets)
     if not found or found.get("rows") == []:
         reason = next(iter(reproduction.failed.items()), ("nothing was selected", "name other --models or --datasets"))
         raise NoResultError(f"{experiment.name} has no result: {': '.join(reason)}")
@@ -50,6 +69,7 @@ def run_experiment(experiment: Experiment, reproduction: Reproduction) -> tuple[
             "failed": dict(reproduction.failed),
             "versions": versions(),
         },
+        **experiment.facts,
         **found,
     }
     files = [reproduction.out / f"{experiment.name}.json"]
