@@ -17,7 +17,7 @@ from asgat.experiments.experiment import (
     run_experiment,
 )
 from asgat.experiments.reproduction import NoResultError, Reproduction
-from asgat.report.drawing import new_figure
+from asgat.report.figures import new_figure
 
 
 def experiment(found):

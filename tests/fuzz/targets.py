@@ -189,7 +189,7 @@ def edge_lists() -> Files:
 
 
 def read_plain_arrays(folder: Path) -> object:
-    from asgat.disk.array_file import read_array
+    from asgat.disk.edge_reader import read_array
 
     return [read_array(folder / name, name[0] == "y") for name in plain_arrays()]
 

@@ -12,7 +12,7 @@ from asgat.errors import AsgatError
 from asgat.filters import BandStop, HeatFilter, MLPFilter, PolynomialFilter
 from asgat.graph import Graph
 from asgat.nn import ASGAT
-from asgat.report.figures import comparison_figure, filter_figure
+from asgat.report.figures import comparison_figure, filter_figure, new_figure, style_axis, write_png
 
 KARATE = load_dataset("karate").graph
 
@@ -149,3 +149,28 @@ def test_a_comparison_of_nothing_new_is_the_same_picture(tmp_path):
     first = compare(tmp_path, result("gcn", 0.3), result("mlp", 0.6))
     assert np.array_equal(first, compare(tmp_path, result("gcn", 0.3), result("mlp", 0.6)))
     assert not np.array_equal(first, compare(tmp_path, result("mlp", 0.6), result("gcn", 0.3)))
+
+
+def test_a_figure_is_written_in_its_size(tmp_path):
+    path = write_png(new_figure(3.0, 2.0), tmp_path / "folder" / "figure.png", dpi=100)
+    assert path == tmp_path / "folder" / "figure.png"
+    assert imread(path).shape[:2] == (200, 300)
+
+
+def test_the_style_of_an_axis():
+    axis = new_figure(3.0, 2.0).subplots()
+    style_axis(axis, "y")
+    assert [axis.spines[side].get_visible() for side in ("top", "right", "left", "bottom")] == [
+        False,
+        False,
+        True,
+        True,
+    ]
+    shown = [any(line.get_visible() for line in which.get_gridlines()) for which in (axis.xaxis, axis.yaxis)]
+    assert shown == [False, True]
+
+
+def test_a_file_that_cannot_be_written_is_an_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(AsgatError, match="cannot be written"):
+        write_png(new_figure(3.0, 2.0), tmp_path / "file" / "figure.png")

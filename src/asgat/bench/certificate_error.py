@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from asgat.bench.published_config import published_config
+from asgat.bench.epoch import published_config
 from asgat.config import ASGATConfig
 from asgat.data import Dataset, load_dataset
 from asgat.nn.asgat import ASGAT

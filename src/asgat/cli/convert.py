@@ -35,10 +35,8 @@ def convert(
 
     `asgat train FOLDER`, with or without --distributed, trains on it.
     """
-    from asgat.disk.array_file import read_array
-    from asgat.disk.converter import write_graph
-    from asgat.disk.edge_reader import ENDINGS, read_edges
-    from asgat.disk.ordering import ORDERS
+    from asgat.disk.converter import ORDERS, write_graph
+    from asgat.disk.edge_reader import ENDINGS, read_array, read_edges
 
     if order not in ORDERS:
         raise AsgatError(f"--order must be one of {', '.join(ORDERS)}, not {order!r}.")

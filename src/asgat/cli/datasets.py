@@ -1,5 +1,6 @@
 """``asgat datasets``: the data sets and their statistics."""
 
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,6 @@ def datasets(data_dir: options.DataDir = None, json: options.Json = None) -> Non
 
 
 def describe_datasets(data_dir: Path | None) -> list[dict[str, Any]]:
-    """One row per data set, with computed statistics if its files are available."""
     from asgat.data import DATASETS, load_dataset, statistics_of
 
     rows = []
@@ -39,11 +39,7 @@ def describe_datasets(data_dir: Path | None) -> list[dict[str, Any]]:
         rows.append(
             {
                 "name": name,
-                "nodes": figures.nodes,
-                "edges": figures.entries,
-                "features": figures.features,
-                "classes": figures.classes,
-                "beta": figures.beta,
+                **dict(zip(("nodes", "edges", "features", "classes", "beta"), astuple(figures), strict=True)),
                 "metric": info.metric,
                 "protocols": list(info.protocols),
                 "measured": measured,

@@ -77,7 +77,6 @@ def report(
 
 
 def describe_node(run: Any, number: int) -> dict[str, Any]:
-    """The class, prediction, split and neighbourhood of a node."""
     from asgat.graph.homophily import node_homophily
 
     label = int(run.y[number])

@@ -63,7 +63,6 @@ def describe_model(name: str) -> dict[str, Any]:
 
 
 def describe_settings(name: str) -> list[dict[str, Any]]:
-    """One row per setting of a model."""
     from asgat.nn.registry import make_config, model_spec
 
     config = make_config(name)

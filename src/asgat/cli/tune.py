@@ -111,7 +111,6 @@ def percent(row: dict[str, Any]) -> str:
 
 
 def best_table(rows: list[dict[str, Any]], searched: list[str], nodes: str, count: int = 5) -> Table:
-    """The best trials, with the settings that were searched."""
     headings = ("trial", "score", "settings")
     table = make_table(f"Best trials, score on {nodes} in percent", headings, left=("settings",))
     for row in sorted(rows, key=lambda row: (-row["value"], row["trial"]))[:count]:

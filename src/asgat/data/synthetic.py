@@ -82,7 +82,6 @@ class _Blocks:
         return np.searchsorted(self.bounds, nodes, side="right").astype(np.int64) - 1
 
     def num_pairs(self, inside: bool) -> int:
-        """The number of pairs to draw from."""
         size = [int(n) for n in np.diff(self.bounds)]
         if inside:
             return sum(n * (n - 1) // 2 for n in size)

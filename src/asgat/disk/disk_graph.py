@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from asgat.data.dataset import METRICS, Dataset, Split
 from asgat.data.digest import arrays_digest
 from asgat.errors import AsgatError, brief, shown
-from asgat.files.npy import open_npy
+from asgat.files.npz import open_npy
 from asgat.files.user_file import read_user_file
 from asgat.graph import Graph
 from asgat.tables.sparse_rows import SparseRows

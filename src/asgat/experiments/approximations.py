@@ -64,7 +64,6 @@ FORMS = ["Chebyshev", "Chebyshev, damped", "ARMA"]
 
 
 def approximation(form: str, order: int, filter: SpectralFilter) -> Tensor:
-    """The approximation of a filter's response at fine frequencies."""
     if form == "ARMA":
         numerator = round(0.6 * order)
         # With such a fit_error denominators are used wherever they help.

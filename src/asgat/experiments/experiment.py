@@ -38,15 +38,15 @@ class Experiment:
     needs_data: bool = True  # whether there is no result without a data set
 
 
-def experiment(name: str, rows: Any, tables: Any, draw: Any, collect: Any = None, **options: bool) -> Experiment:
+def experiment(name: str, rows: Any, tables: Any, draw: Any, collect: Any = None, **options: Any) -> Experiment:
     """The experiment that ``experiments.toml`` describes; unless it has ``collect``, ``rows`` yields a data set's."""
 
     def collect_rows(reproduction: Reproduction, datasets: Sequence[str]) -> Result:
         return {"rows": [row for dataset in datasets for row in rows(reproduction, dataset)]}
 
     facts = dict(_ENTRIES[name])
-    described = (facts.pop(key) for key in ("question", "datasets", "quick"))
-    return Experiment(name, *described, facts, collect or collect_rows, tables, draw, **options)
+    question, datasets, quick = (facts.pop(key) for key in ("question", "datasets", "quick"))
+    return Experiment(name, question, datasets, quick, facts, collect or collect_rows, tables, draw, **options)
 
 
 def run_experiment(experiment: Experiment, reproduction: Reproduction) -> tuple[list[Table], list[Path]]:
@@ -89,12 +89,10 @@ def datasets_of(result: Result) -> list[str]:
 
 
 def rows_of(result: Result, **entries: Any) -> list[Row]:
-    """The rows that have these entries, such as a data set."""
     return [row for row in result["rows"] if entries.items() <= row.items()]
 
 
 def row_of(result: Result, **entries: Any) -> Row | None:
-    """The first row that has these entries."""
     return next(iter(rows_of(result, **entries)), None)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from asgat.report.drawing import new_figure, style_axis, write_png
+from asgat.report.figures import new_figure, style_axis, write_png
 
 # The colours of Okabe and Ito, which can be distinguished with any colour vision.
 COLOURS = ["#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000", "#7F7F7F"]

@@ -69,11 +69,9 @@ class Reproduction:
         return present
 
     def select_models(self, own: Sequence[str]) -> list[str]:
-        """The user's models, or the experiment's own."""
         return list(self.models or own)
 
     def load(self, name: str) -> Dataset:
-        """A data set, loaded once."""
         if name not in self._loaded:
             self._loaded[name] = load_dataset(name, data_dir=self.data_dir)
         return self._loaded[name]

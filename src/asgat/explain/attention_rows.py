@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from asgat.explain.bands import Bands, row_blocks
+from asgat.errors import AsgatError
+from asgat.estimator.trained_run import TrainedRun
+from asgat.explain.bands import BAND_NAMES, Bands, row_blocks
 from asgat.explain.responses import Floats, Ints
 from asgat.graph import Graph
 from asgat.graph.hops import hop_distances
@@ -19,23 +22,14 @@ from asgat.spectral import SpectralOperator
 
 @dataclass(frozen=True, eq=False)
 class AttentionRows:
-    r"""What some nodes v attend to in one layer.
+    """What some nodes v attend to in one layer: all are [heads, B, k] unless another shape is given."""
 
-    Args:
-        nodes: the nodes v, [B].
-        index: the nodes u they attend to, best first, [heads, B, k].
-        weight: attention weights :math:`a_{vu}`; 0 where a row has fewer than k nodes.
-        score: scores :math:`\psi_{vu}`; -∞ there.
-        hops: edges between v and u; -1 where no path joins them.
-        bands: what each band of frequencies adds to the score, [heads, B, k, 4]; the four sum to the score.
-    """
-
-    nodes: Ints
-    index: Ints
-    weight: Floats
-    score: Floats
-    hops: npt.NDArray[np.int32]
-    bands: Floats
+    nodes: Ints  # the nodes v, [B]
+    index: Ints  # the nodes u they attend to, best first
+    weight: Floats  # attention weights; 0 where a row has fewer than k nodes
+    score: Floats  # -∞ there
+    hops: npt.NDArray[np.int32]  # edges between v and u; -1 where no path joins them
+    bands: Floats  # what each band of frequencies adds to the score, [heads, B, k, 4]; the four sum to the score
 
     @cached_property
     def band(self) -> Ints:
@@ -80,3 +74,37 @@ def select_nodes(operator: SpectralOperator, conv: ASGATConv) -> tuple[torch.Ten
         return operator.top(conv.filter, conv.k, conv.include_unreachable)
     index, score = operator.scores(conv.filter, include_unreachable=conv.include_unreachable)
     return index.expand_as(score), score
+
+
+def explain(run: TrainedRun, node: int) -> list[dict[str, Any]]:
+    """A row per layer, head and attended node: what ``asgat explain`` shows of the node with this number."""
+    check_attends(run)
+    layers = attention_rows(cast(AttentionModel, run.model), run.inputs[1], run.attended_graph, np.array([node]))
+    rows = []
+    for layer, found in enumerate(layers, start=1):
+        for head in range(len(found.index)):
+            for place in np.flatnonzero(np.isfinite(found.score[head, 0])):
+                at = head, 0, int(place)
+                other, band = int(found.index[at]), int(found.band[at])
+                rows.append(
+                    {
+                        "layer": layer,
+                        "head": head + 1,
+                        "node": run.ids[other],
+                        "weight": float(found.weight[at]),
+                        "score": float(found.score[at]),
+                        "hops": int(found.hops[at]) if found.hops[at] >= 0 else None,
+                        "class": run.class_names[run.y[other]] if run.y[other] >= 0 else None,
+                        "band": BAND_NAMES[band] if band >= 0 else None,
+                        "bands": found.bands[at].tolist(),
+                    }
+                )
+    return rows
+
+
+def check_attends(run: TrainedRun) -> None:
+    """Raises an error if the model has no spectral attention."""
+    if not isinstance(run.model, AttentionModel):
+        raise AsgatError(
+            f"{run.name} has no spectral attention to explain; name a run of an asgat model, such as asgat-cheb."
+        )

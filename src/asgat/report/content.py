@@ -30,7 +30,6 @@ BINS = 5  # of β_v
 
 
 def report_content(run: TrainedRun) -> dict[str, Any]:
-    """Everything a report of a run shows."""
     result = RunDirectory(run.path).read_result()
     prediction = np.asarray(run.logits().argmax(dim=-1).cpu().numpy(), dtype=np.int64)
     filters = distance = None

@@ -1,5 +1,6 @@
-"""Figures of trained models and of their scores."""
+"""Figures of trained models and of their scores, and what all figures share: style and file."""
 
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -7,10 +8,32 @@ from typing import Any
 import numpy as np
 
 from asgat.explain.responses import filter_response, response_shape
+from asgat.files.atomic import write_atomic
 from asgat.graph import Graph
 from asgat.nn.attention_model import AttentionModel
-from asgat.report.drawing import new_figure, style_axis, write_png
 from asgat.spectral import spectral_density
+
+
+def new_figure(width: float, height: float) -> Any:
+    """An empty figure; its size is in inches."""
+    from matplotlib.figure import Figure  # not pyplot, which would change a notebook's backend and open figures
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def style_axis(axis: Any, grid: str = "both") -> None:
+    """A light grid behind the data, no frame at the top and right."""
+    axis.grid(axis=grid, color="0.92")
+    axis.set_axisbelow(True)
+    axis.spines[["top", "right"]].set_visible(False)
+
+
+def write_png(figure: Any, path: Path, dpi: int = 150) -> Path:
+    """Writes a figure as a PNG file and returns its path."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=dpi)
+    write_atomic(path, buffer.getvalue())
+    return path
 
 
 def filter_figure(model: AttentionModel, graph: Graph, path: Path, title: str) -> Path:

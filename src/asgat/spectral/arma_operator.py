@@ -12,8 +12,7 @@ from asgat.filters.spectral_filter import SpectralFilter
 from asgat.graph import Graph
 from asgat.spectral.conjugate_gradients import Product, Solve, conjugate_gradients
 from asgat.spectral.graph_operator import GraphOperator
-from asgat.spectral.rational import Rational, RationalFit
-from asgat.spectral.rational_response import Fallback, RationalResponse
+from asgat.spectral.rational import Fallback, Rational, RationalFit, RationalResponse
 from asgat.spectral.shifted_laplacian import LambdaMax, ShiftedLaplacian
 from asgat.spectral.spectral_operator import UNREACHABLE
 from asgat.spectral.top_k import row_blocks, top_by_blocks

@@ -111,9 +111,7 @@ def _number(text: str) -> float | None:
     if bare in MISSING:
         return math.nan
     try:
-        return (
-            float(bare) if "_" not in bare and bare.isascii() else None
-        )  # Python reads 1_000 and digits of all scripts
+        return float(bare) if "_" not in bare and bare.isascii() else None  # Python reads 1_000 and all scripts
     except ValueError:
         return None
 

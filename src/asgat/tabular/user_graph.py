@@ -20,31 +20,21 @@ class UserGraph:
 
     It can be indexed like an array of nodes, ``graph[[0, 3]]``: the whole graph with some of its nodes selected, which
     is what scikit-learn's cross-validation passes to an estimator.
-
-    Args:
-        edges: rows of ``ids`` that are connected, [2, E]; directions, repetitions and self-loops as they were given.
-        weight: of every edge; None is 1.
-        label: the class of every node, where it is known.
-        split: the part every node is in.
-        columns: the user's column for each role: id, source, target, weight, label, split.
-        notes: what was noticed or changed while reading, in sentences.
-        chosen: rows of the selected nodes; None is all.
     """
 
     ids: Sequence[str]
-    edges: npt.NDArray[np.int64]
+    edges: npt.NDArray[np.int64]  # connected rows of ``ids``, [2, E]; directions, repetitions and loops as given
     features: Sequence[Column]
-    weight: npt.NDArray[np.float64] | None = None
-    label: Column | None = None
-    split: Column | None = None
-    columns: dict[str, str | None] = field(default_factory=dict)
-    notes: Sequence[str] = ()
+    weight: npt.NDArray[np.float64] | None = None  # of every edge; None is 1
+    label: Column | None = None  # the class of every node, where it is known
+    split: Column | None = None  # the part every node is in
+    columns: dict[str, str | None] = field(default_factory=dict)  # the user's column for each role, such as id
+    notes: Sequence[str] = ()  # what was noticed or changed while reading, in sentences
     name: str = "graph"
-    chosen: npt.NDArray[np.int64] | None = None
+    chosen: npt.NDArray[np.int64] | None = None  # rows of the selected nodes; None is all
 
     @cached_property
     def graph(self) -> Graph:
-        """The same edges as an undirected graph."""
         return Graph.from_edges(self.edges, len(self.ids), self.weight)
 
     def select(self, chosen: npt.NDArray[np.int64] | None) -> UserGraph:
@@ -59,7 +49,6 @@ class UserGraph:
 
     @property
     def nodes(self) -> npt.NDArray[np.int64]:
-        """Rows of the selected nodes."""
         return np.arange(self.num_nodes) if self.chosen is None else self.chosen
 
     @property

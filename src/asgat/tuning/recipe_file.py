@@ -8,7 +8,6 @@ from asgat.recipe import FOUND
 
 
 def recipe_text(model: str, settings: dict[str, Any], found: dict[str, Any]) -> str:
-    """The model, its settings and where they come from, as TOML."""
     values = make_config(model, **settings).to_dict()
     head = "# Settings of the best mean score of a search; test nodes were not used.\n"
     plain = {key: values[key] for key in settings}

@@ -26,10 +26,9 @@ from asgat.config import TrainConfig
 from asgat.errors import AsgatError
 from asgat.nn.registry import make_config
 from asgat.tuning.evaluation import TrialScore
-from asgat.tuning.heartbeat import heartbeat, last_stamp, stamp
 from asgat.tuning.space import BATCHED, Range, SearchSpace, trial_settings
 from asgat.tuning.storage import import_optuna
-from asgat.tuning.worker import Worker
+from asgat.tuning.worker import Worker, heartbeat, last_stamp, stamp
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
@@ -43,31 +42,20 @@ RETRY_OF = "retry_of"  # user attribute in studies of earlier versions: number o
 
 
 class Tuner:
-    """A worker of a study.
-
-    Args:
-        storage: where the study is kept.
-        name: the study's name there.
-        model: a model's name in the registry.
-        search: the search space.
-        facts: data set, runs, seed and so on; a study of that name with other facts is refused.
-        seed: seed of the sampler; with one worker the trials are the same every time.
-        batch: number of trials of one architecture that are trained as one program.
-        workers: folder of the locks of all workers, if they share one.
-    """
+    """A worker of a study."""
 
     heartbeat, timeout = 20.0, 90.0  # seconds between two stamps of a trial, and after which it counts as lost
 
     def __init__(
         self,
         storage: BaseStorage,
-        name: str,
+        name: str,  # of the study in the storage
         model: str,
         search: SearchSpace,
-        facts: dict[str, Any],
-        seed: int = 0,
-        batch: int = 4,
-        workers: Path | None = None,
+        facts: dict[str, Any],  # data set, runs and so on; a study of that name with other facts is refused
+        seed: int = 0,  # of the sampler; with one worker the trials are the same every time
+        batch: int = 4,  # trials of one architecture that are trained as one program
+        workers: Path | None = None,  # folder of the locks of all workers, if they share one
     ) -> None:
         self.optuna = import_optuna()
         self.storage, self.model, self.search, self.seed, self.batch = storage, model, search, seed, batch
@@ -138,8 +126,6 @@ class Tuner:
     def _trials(self) -> list[FrozenTrial]:
         return self.study.get_trials(deepcopy=False)
 
-    # -- one batch ----------------------------------------------------------------------------------------------------
-
     def _ask(self, count: int, trials: int) -> list[Trial]:
         """Trials of one architecture, or those waiting in the queue."""
         asked: list[Trial] = []
@@ -209,8 +195,6 @@ class Tuner:
             if on_trial:
                 everything = self._trials()
                 on_trial(self._row(everything[trial.number], everything))
-
-    # -- lost workers -------------------------------------------------------------------------------------------------
 
     def _release_lost(self, exclusive: bool = False) -> None:
         """Returns the trials of lost workers to the queue; at once if no other worker does."""

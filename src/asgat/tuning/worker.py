@@ -1,14 +1,25 @@
-"""Detects dead workers of a search: each worker holds a file lock that ends with its process."""
+"""How workers of a search see that another is dead: by its file lock, which ends with it, or by old time stamps."""
+
+from __future__ import annotations
 
 import secrets
 import socket
+import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
 
 from asgat.errors import AsgatError
+
+if TYPE_CHECKING:
+    from optuna import Trial
+    from optuna.trial import FrozenTrial
+
+KEY = "beat"  # the user attribute of a trial that holds its last time stamp
 
 
 class Worker:
@@ -75,3 +86,33 @@ def _held(path: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+@contextmanager
+def heartbeat(trials: list[Trial], seconds: float) -> Iterator[None]:
+    """Renews the time stamps of running trials every few seconds while the body runs."""
+    stop = threading.Event()
+
+    def renew() -> None:
+        while not stop.wait(seconds):
+            for trial in trials:
+                with suppress(Exception):  # finished by another worker, or the database is unreachable for a moment
+                    stamp(trial)
+
+    thread = threading.Thread(target=renew, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def stamp(trial: Trial) -> None:
+    trial.set_user_attr(KEY, time.time())
+
+
+def last_stamp(trial: FrozenTrial) -> float:
+    """The last time stamp of a trial, or when it started."""
+    start = trial.datetime_start.timestamp() if trial.datetime_start else 0.0
+    return max(start, float(trial.user_attrs.get(KEY, 0.0)))
