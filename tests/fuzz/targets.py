@@ -320,9 +320,8 @@ def read_unfinished(folder: Path) -> object:
 
 @cache
 def journal() -> Files:
-    from asgat.tuning.storage import import_optuna, open_storage
+    from asgat.tuning.storage import open_storage, optuna
 
-    optuna = import_optuna()
     with TemporaryDirectory() as folder:
         path = Path(folder) / "journal.log"
         study = optuna.create_study(storage=open_storage(str(path)), study_name="a", direction="maximize")

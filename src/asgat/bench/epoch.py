@@ -36,10 +36,7 @@ def published_config(dataset: str, **changes: Any) -> ASGATConfig:
 
 
 class GAT(nn.Module):
-    """Two layers of PyG's ``GATConv``, in the usual form; with ``sparse`` the first product skips the zeros.
-
-    The sparse form expects edges with a self-loop at every node.
-    """
+    """Two layers of PyG's ``GATConv``; with ``sparse`` the first product skips zeros, and all nodes need self-loops."""
 
     def __init__(self, in_channels: int, config: ASGATConfig, out_channels: int, sparse: bool = False) -> None:
         super().__init__()

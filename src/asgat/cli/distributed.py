@@ -18,10 +18,7 @@ Distributed = Annotated[
 
 
 def begin_rank() -> LostRankExit:
-    """Prepares this rank for the loss of another one, and silences all ranks but rank 0.
-
-    The others print neither tables nor the errors that every rank meets.
-    """
+    """Prepares this rank for the loss of another, and silences all but rank 0: what all would print is printed once."""
     rank = os.environ.get("RANK", "0")
     if rank != "0":
         console.quiet = errors.quiet = True

@@ -23,8 +23,9 @@ def explain(
 ) -> None:
     """Show the nodes that each head attends to from one node: weight, distance, class and frequency band."""
     from asgat.estimator.trained_run import load_run
-    from asgat.explain import BAND_NAMES, BANDS, check_attends
+    from asgat.explain import check_attends
     from asgat.explain import explain as explain_node
+    from asgat.explain.bands import BAND_TABLE
 
     trained = load_run(run, data_dir)
     check_attends(trained)
@@ -43,15 +44,14 @@ def explain(
     console.print(table)
     classes = f"{about['class'] or 'no label'}, predicted {about['predicted']}"
     say(f"node {about['id']}: {classes}, {about['part']}, degree {about['degree']}, β_v {about['beta']:.2f}")
-    bands = [{"name": name, "from": low, "to": high} for name, (low, high) in zip(BAND_NAMES, BANDS, strict=True)]
-    ranges = "; ".join(f"{band['name']} {band['from']:g} to {band['to']:g}" for band in bands)
+    ranges = "; ".join(f"{band['name']} {band['from']:g} to {band['to']:g}" for band in BAND_TABLE)
     say(f"band: the frequencies λ that contribute most to the score: {ranges}.", wrap=True)
     if trained.members > 1:
         say(f"The model is an ensemble of {trained.members} networks; this is the attention of the first.", wrap=True)
     if trained.similar:
         say(f"Hops include edges to the {trained.similar} nodes with the most similar features.", wrap=True)
     where = {"run": str(run), "model": trained.name, "dataset": trained.dataset.name}
-    write_json(json, {**where, "node": about, "bands": bands, "rows": rows})
+    write_json(json, {**where, "node": about, "bands": BAND_TABLE, "rows": rows})
 
 
 def report(

@@ -21,11 +21,9 @@ def models(
 
     if name is None:
         headings = ("model", "what it is", "reference", "cost of a layer")
-        table = make_table("Models", headings, left=headings)
         rows = [describe_model(model) for model in MODELS]
-        for row in rows:
-            table.add_row(*(row[key] for key in ("model", "summary", "reference", "cost")))
-        console.print(table)
+        cells = ([row[key] for key in ("model", "summary", "reference", "cost")] for row in rows)
+        console.print(make_table("Models", headings, cells, left=headings))
         say(f"{COST_LETTERS}.", wrap=True)
         write_json(json, {"rows": rows})
         return

@@ -1,6 +1,6 @@
 """Tables of results, as the commands print them."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -12,9 +12,14 @@ SCORES = {"micro_f1": "micro-F1", "macro_f1": "macro-F1", "roc_auc": "ROC-AUC"}
 
 
 def make_table(
-    title: str, headings: Sequence[str], left: Collection[str], no_wrap: Collection[str] = (), compact: bool = False
+    title: str,
+    headings: Sequence[str],
+    rows: Iterable[Iterable[str]] = (),
+    left: Collection[str] = (),
+    no_wrap: Collection[str] = (),
+    compact: bool = False,
 ) -> Table:
-    """An empty table; columns are right-aligned, for numbers, except those of ``left``.
+    """A table; columns are right-aligned, for numbers, except those of ``left``.
 
     Title and cells are rich markup: names from files must be escaped. ``compact`` leaves one space between columns, so
     that eight of them fit into 80 characters.
@@ -22,6 +27,8 @@ def make_table(
     table = Table(title=title, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0) if compact else (0, 1))
     for heading in headings:
         table.add_column(heading, justify="left" if heading in left else "right", no_wrap=heading in no_wrap)
+    for row in rows:
+        table.add_row(*row)
     return table
 
 
@@ -47,8 +54,6 @@ def comparison_table(rows: Sequence[Row]) -> Table:
 def _scores_table(rows: Sequence[Row], figures: Sequence[dict[str, str]], compact: bool = False) -> Table:
     scores = {key: heading for key, heading in SCORES.items() if key in rows[0]}
     title, left = f"Test scores on {escape(rows[0]['dataset'])}, in percent", ["model", *scores.values()]
-    table = make_table(title, [*left, *figures[0]], left, no_wrap=left, compact=compact)
-    for row, more in zip(rows, figures, strict=True):
-        cells = [f"{100 * row[key]['mean']:.1f} ± {100 * row[key]['std']:.1f}" for key in scores]
-        table.add_row(row["model"], *cells, *more.values())
-    return table
+    cells = [[f"{100 * row[key]['mean']:.1f} ± {100 * row[key]['std']:.1f}" for key in scores] for row in rows]
+    shown = [(row["model"], *own, *more.values()) for row, own, more in zip(rows, cells, figures, strict=True)]
+    return make_table(title, [*left, *figures[0]], shown, left, no_wrap=left, compact=compact)

@@ -158,17 +158,14 @@ def check_distributed(model: str, config: TrainConfig, source: Source) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Shard:
-    """One rank's part: features and labels of the nodes ``first`` to ``last - 1``, and their rows of the table.
-
-    What they attend to comes through ``exchange``.
-    """
+    """One rank's part: features, labels and rows of the table of the nodes ``first`` to ``last - 1``."""
 
     first: int
     last: int
     x: Tensor | SparseFeatures
     y: Tensor
     operator: RowOperator
-    exchange: Exchange
+    exchange: Exchange  # through which comes what they attend to
 
     def figures(self) -> dict[str, Any]:
         table = self.operator.table

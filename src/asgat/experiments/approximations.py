@@ -120,10 +120,7 @@ def compare(
 
 
 def compare_trained(trained: TrainedModel, expansions: Sequence[int]) -> list[Row]:
-    """The filters of the first run's asgat-arma, layer by layer.
-
-    As they were fitted in training, and again with denominators for all that is not smooth.
-    """
+    """The filters of the first run's asgat-arma, as fitted in training and with denominators wherever they help."""
     config = cast(ASGATConfig, trained.config)
     model = cast(ASGAT, trained.load(trained.runs[0]))
     first = trained.result["rows"][0]

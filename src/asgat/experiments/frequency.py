@@ -158,9 +158,8 @@ def _overview(result: Result) -> Any:
                             rotation=30 if width < 0.5 else 0, fontsize=8)  # fmt: skip
             axis.set_xlim(-0.5, len(cuts) - 0.5)
             axis.set_title(f"{form}, bands of width {width:g}", fontsize=10)
-        axes[line][0].set_ylabel("micro-F1 on test nodes, in percent")
-    for axis in axes[-1]:
-        axis.set_xlabel("frequencies λ removed in the first layer")
+    figure.supylabel("micro-F1 on test nodes, in percent", fontsize=10)
+    figure.supxlabel("frequencies λ removed in the first layer", fontsize=10)
     shared_legend(figure, axes, len(datasets))
     figure.suptitle("Removed bands, mean over runs; dotted: the same models with no band removed", fontsize=10)
     return figure
@@ -184,9 +183,8 @@ def _detail(result: Result) -> Any:
             axis.axhline(0.0, color="0.4", lw=0.8)
             axis.set(xlim=(0, 2), xticks=[0, 0.5, 1, 1.5, 2])
             axis.set_title(f"{dataset_title(dataset)}, {form} ({100 * row['none']:.1f} %)", fontsize=9)
-        axes[line][0].set_ylabel("loss of micro-F1, in points", fontsize=9)
-    for axis in axes[-1]:
-        axis.set_xlabel("removed band of λ", fontsize=9)
+    figure.supylabel("loss of micro-F1, in points", fontsize=9)
+    figure.supxlabel("removed band of λ", fontsize=9)
     title = "Bands of width 0.25: loss ± standard deviation over runs; orange: where the paper finds the largest"
     figure.suptitle(title, fontsize=10)
     return figure

@@ -23,10 +23,7 @@ LABELS = {"keep": "one head kept", "scaled": "one head kept, scaled up", "drop":
 
 
 def heads_removed(conv: ASGATConv, heads: Sequence[int], factor: float = 1.0) -> RemovableHandle:
-    """In the body of a ``with``, these heads have attention weights of zero, and only their bias remains.
-
-    The attention weights of the other heads are multiplied by a factor.
-    """
+    """In a ``with``, the attention weights of these heads are zero, so that their bias remains, the others' scaled."""
     assert conv.concat, "averaged heads cannot be separated"
     assert conv.root_weight is None, "a root term would be removed with them"
 
@@ -108,9 +105,8 @@ def draw(result: Result) -> dict[str, Any]:
             axis.set_xticks(place)
             axis.tick_params(labelsize=8)
             axis.set_title(f"{dataset_title(row['dataset'])}: {LABELS[what]}", fontsize=10)
-        axes[line][0].set_ylabel("change of micro-F1, in points")
-    for axis in axes[-1]:
-        axis.set_xlabel("heads, from the largest loss to the smallest", fontsize=9)
+    figure.supylabel("change of micro-F1, in points", fontsize=10)
+    figure.supxlabel("heads, from the largest loss to the smallest", fontsize=9)
     shared_legend(figure, axes, 2)
     return {"heads": figure}
 

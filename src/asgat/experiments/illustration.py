@@ -15,6 +15,7 @@ from asgat.experiments.plotting import COLOURS, MARKERS, dataset_title, panels
 from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.trained_model import load_or_train
 from asgat.explain.attention_rows import pair_hops
+from asgat.explain.bands import row_blocks
 from asgat.explain.responses import correlation, filter_response
 from asgat.graph import Graph
 from asgat.graph.hops import hop_distances
@@ -77,8 +78,7 @@ def collect(reproduction: Reproduction, datasets: Sequence[str]) -> Result:
 def central_node(dataset: Dataset) -> int:
     """The first node whose three-hop network is closest to 30 nodes, with at least three nodes at every hop."""
     misses = np.full(dataset.num_nodes, np.inf)
-    for start in range(0, dataset.num_nodes, 500):
-        rows = slice(start, min(start + 500, dataset.num_nodes))
+    for rows in row_blocks(dataset.num_nodes, dataset.num_nodes):
         distance = hop_distances(dataset.graph, np.arange(rows.start, rows.stop))
         count = np.stack([(distance == hop).sum(axis=1) for hop in range(1, HOPS + 1)])
         misses[rows] = np.where((count >= 3).all(axis=0), np.abs(1 + count.sum(axis=0) - SIZE), np.inf)

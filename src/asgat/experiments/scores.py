@@ -19,10 +19,7 @@ SMALL = 1000  # nodes up to which the exact form is trained, as in the paper
 
 
 def score(reproduction: Reproduction, dataset: str, model: str, metric: str, **changes: Any) -> Row | None:
-    """A model's test score on a data set: mean and standard deviation over all runs of all seeds.
-
-    Returns None if it could not be trained with every seed.
-    """
+    """A model's test score over all runs of all seeds; None if it could not be trained with every seed."""
     trained = train_all_seeds(reproduction, dataset, model, **changes)
     if trained is None:
         return None
@@ -127,8 +124,7 @@ def draw(name: str, result: Result) -> dict[str, Any]:
         axis.set_ylim(len(rows) - 0.5, -0.5)
         axis.set_title(dataset_title(dataset), fontsize=10)
         axis.tick_params(axis="x", labelsize=8)
-    for axis in axes[-1]:
-        axis.set_xlabel(f"{name}-F1 on test nodes, in percent", fontsize=8)
+    figure.supxlabel(f"{name}-F1 on test nodes, in percent", fontsize=9)
     shared_legend(figure, axes, 3, fontsize=9)
     seeds = len(result["about"]["seeds"])
     title = f"{name}-F1: mean ± standard deviation over all runs, {seeds} seed{'s' if seeds > 1 else ''}"

@@ -15,6 +15,7 @@ from asgat.spectral.chebyshev_interpolation import jackson
 
 BANDS = ((0.0, 0.5), (0.5, 1.0), (1.0, 1.5), (1.5, 2.0))
 BAND_NAMES = ("low", "low middle", "high middle", "high")
+BAND_TABLE = [{"name": name, "from": low, "to": high} for name, (low, high) in zip(BAND_NAMES, BANDS, strict=True)]
 EXACT_NODES = 3000  # up to this size eigenvectors are computed
 SHARPNESS = 160  # degree of the polynomials that separate the bands on larger graphs
 _BLOCK = 4_000_000  # numbers held at a time while rows are computed

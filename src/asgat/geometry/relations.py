@@ -73,10 +73,7 @@ def latent_relations(graph: Graph, position: Floats, distance: Callable[[Floats,
 
 
 def direction(v: Floats, u: Floats) -> Ints:
-    """Where points u [P, 2] lie, seen from v: 0 lower left, 1 upper left, 2 lower right, 3 upper right.
-
-    Equal coordinates count as right and up.
-    """
+    """Where points u [P, 2] lie from v: 0 lower left, 1 upper left, 2 lower right, 3 upper right, which has ties."""
     return 2 * (v[:, 0] <= u[:, 0]).astype(np.int64) + (v[:, 1] <= u[:, 1])
 
 

@@ -11,8 +11,8 @@ from scipy.stats import binomtest
 
 from asgat.errors import AsgatError, brief
 from asgat.estimator.trained_run import TrainedRun
-from asgat.explain import BAND_NAMES, BANDS
 from asgat.explain.attention_rows import pair_hops, select_nodes
+from asgat.explain.bands import BAND_TABLE
 from asgat.explain.responses import Floats, Ints, filter_response, response_shape
 from asgat.graph import Graph
 from asgat.graph.homophily import beta, node_homophily
@@ -59,7 +59,7 @@ def report_content(run: TrainedRun) -> dict[str, Any]:
         "homophily": accuracy_by_homophily(run, prediction),
         "confusion": confusion(run, prediction),
         "distance": distance,
-        "bands": [{"name": name, "from": low, "to": high} for name, (low, high) in zip(BAND_NAMES, BANDS, strict=True)],
+        "bands": BAND_TABLE,
         "explorer": explorer(run, prediction),
     }
 

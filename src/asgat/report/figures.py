@@ -73,10 +73,7 @@ def filter_figure(model: AttentionModel, graph: Graph, path: Path, title: str) -
 
 
 def comparison_figure(rows: Sequence[Mapping[str, Any]], path: Path) -> Path:
-    """Draws the test scores of several models as bars, mean and standard deviation over runs, in the order given.
-
-    The rows are results as in ``result.json``, all of one data set.
-    """
+    """Draws test scores on one data set, bars of mean and standard deviation; rows are as in ``result.json``."""
     scores = {"micro_f1": ("micro-F1", "#1b6ca8"), "macro_f1": ("macro-F1", "#f2a65a")}
     if "roc_auc" in rows[0]:
         scores = {"roc_auc": ("ROC-AUC", "#1b6ca8"), "micro_f1": ("micro-F1", "#f2a65a")}

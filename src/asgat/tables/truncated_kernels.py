@@ -203,10 +203,7 @@ def _recurrence(n: int, edges: Arrays, behind: Array, term: Array, chain: Array)
 
 @compiled(set())
 def _choose(n: int, neighbours: int, node: Array, mass: Array, term: Array, best: Array, key: Array) -> tuple[int, int]:
-    """Put the candidates into ``key``, ascending, as global number · len(node) + local number.
-
-    Returns how many were chosen and how many were reached.
-    """
+    """Puts candidates into ``key``, ascending, as global · len(node) + local number; counts chosen and reached."""
     candidates = len(key)
     best[:n] = 0.0
     for i in range(1, len(term)):

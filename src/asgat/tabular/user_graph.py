@@ -1,11 +1,9 @@
 """A user's graph before anything is encoded: ids, edges and columns."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +35,7 @@ class UserGraph:
     def graph(self) -> Graph:
         return Graph.from_edges(self.edges, len(self.ids), self.weight)
 
-    def select(self, chosen: npt.NDArray[np.int64] | None) -> UserGraph:
+    def select(self, chosen: npt.NDArray[np.int64] | None) -> Self:
         """The same graph with these nodes selected, all of them for None."""
         other = replace(self, chosen=chosen)
         other.__dict__["graph"] = self.graph  # built once
@@ -58,7 +56,7 @@ class UserGraph:
     def __len__(self) -> int:
         return len(self.nodes)
 
-    def __getitem__(self, key: Any) -> UserGraph:
+    def __getitem__(self, key: Any) -> Self:
         return self.select(np.atleast_1d(self.nodes[key[0] if isinstance(key, tuple) else key]))
 
     def __repr__(self) -> str:

@@ -1,7 +1,5 @@
 """How workers of a search see that another is dead: by its file lock, which ends with it, or by old time stamps."""
 
-from __future__ import annotations
-
 import secrets
 import socket
 import threading
@@ -9,15 +7,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
 
 from asgat.errors import AsgatError
-
-if TYPE_CHECKING:
-    from optuna import Trial
-    from optuna.trial import FrozenTrial
+from asgat.tuning.storage import optuna
 
 KEY = "beat"  # the user attribute of a trial that holds its last time stamp
 
@@ -89,7 +83,7 @@ def _held(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def heartbeat(trials: list[Trial], seconds: float) -> Iterator[None]:
+def heartbeat(trials: list[optuna.Trial], seconds: float) -> Iterator[None]:
     """Renews the time stamps of running trials every few seconds while the body runs."""
     stop = threading.Event()
 
@@ -108,11 +102,11 @@ def heartbeat(trials: list[Trial], seconds: float) -> Iterator[None]:
         thread.join()
 
 
-def stamp(trial: Trial) -> None:
+def stamp(trial: optuna.Trial) -> None:
     trial.set_user_attr(KEY, time.time())
 
 
-def last_stamp(trial: FrozenTrial) -> float:
+def last_stamp(trial: optuna.trial.FrozenTrial) -> float:
     """The last time stamp of a trial, or when it started."""
     start = trial.datetime_start.timestamp() if trial.datetime_start else 0.0
     return max(start, float(trial.user_attrs.get(KEY, 0.0)))

@@ -9,10 +9,7 @@ from asgat.nn.baselines.propagation import LayerStack
 
 
 class MLP(LayerStack):
-    """A multi-layer perceptron with ReLU and dropout; it does not use the graph.
-
-    Arguments as in :class:`~asgat.nn.baselines.propagation.LayerStack`.
-    """
+    """A multi-layer perceptron with ReLU and dropout, which does not use the graph."""
 
     make_layer = nn.Linear
 

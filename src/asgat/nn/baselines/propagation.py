@@ -23,12 +23,9 @@ def propagation(
 ) -> SparseFeatures:
     """The matrix of a graph as sparse features, so that one product is a whole step of message passing.
 
-    O(E · F) time for F channels, and no message is stored, where a gather and a scatter would store all E of them.
-
-    Args:
-        x: node features; the matrix takes their device and type.
-        edges: the graph, as edges [2, E] (read as undirected), a ``Graph``, or such a matrix built before.
-        matrix: makes it from a graph.
+    O(E · F) time for F channels, and no message is stored, where a gather and a scatter would store all E of them. The
+    graph is given as edges [2, E] (read as undirected), a ``Graph``, or such a matrix built before, which has the
+    device and type of the features x.
     """
     if not isinstance(edges, SparseFeatures):
         graph = edges if isinstance(edges, Graph) else Graph.from_edges(edges, x.size(0), edge_weight)
@@ -63,14 +60,8 @@ class Propagating(nn.Module):
 class LayerStack(Propagating):
     """Layers in sequence with an activation between them. A model defines its matrix and how a layer is applied.
 
-    PyG's layers hold the weights, and sparse products take the place of PyG's messages.
-
-    Args:
-        in_channels: number of input features.
-        hidden_channels: size of each hidden layer.
-        out_channels: number of classes.
-        dropout: on the input of every layer; None is the model's default.
-        settings: the model's own arguments, those of its ``make_layer``.
+    PyG's layers hold the weights, and sparse products take the place of PyG's messages. ``dropout`` is on the input of
+    every layer; None is the model's default. ``settings`` are the model's own, those of its ``make_layer``.
     """
 
     make_layer: Callable[..., nn.Module]  # from the numbers of input and output channels
