@@ -7,8 +7,7 @@ import typer
 from rich.table import Table
 
 from asgat.cli import options
-from asgat.cli.output import console, say, write_json
-from asgat.cli.tables import make_table
+from asgat.cli.output import console, make_table, say, write_json
 from asgat.errors import AsgatError
 
 app = typer.Typer(help="Measure speed, error and scaling, next to baselines.", no_args_is_help=True)

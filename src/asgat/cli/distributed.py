@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from asgat.cli.output import RunProgress, console, errors, printable, say, write_json
-from asgat.cli.tables import result_table
+from asgat.cli.output import RunProgress, console, errors, printable, result_table, say, write_json
 from asgat.distributed.lost_rank import LostRankExit
 from asgat.errors import AsgatError
 

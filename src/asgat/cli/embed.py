@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 
 from asgat.cli import options
-from asgat.cli.output import check_writable, console, say, write_json
-from asgat.cli.tables import make_table
+from asgat.cli.output import check_writable, console, make_table, say, write_json
 
 
 def embed(

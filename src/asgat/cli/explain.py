@@ -8,8 +8,7 @@ import typer
 from rich.markup import escape
 
 from asgat.cli import options
-from asgat.cli.output import check_writable, console, say, write_json
-from asgat.cli.tables import make_table
+from asgat.cli.output import check_writable, console, make_table, say, write_json
 
 Run = Annotated[Path, typer.Argument(help="A run directory of `asgat train`, `asgat compare` or `asgat fit`.")]
 
@@ -25,7 +24,7 @@ def explain(
     from asgat.estimator.trained_run import load_run
     from asgat.explain import check_attends
     from asgat.explain import explain as explain_node
-    from asgat.explain.bands import BAND_TABLE
+    from asgat.explain.responses import BAND_TABLE
 
     trained = load_run(run, data_dir)
     check_attends(trained)

@@ -8,8 +8,7 @@ import typer
 from rich.table import Table
 
 from asgat.cli import options
-from asgat.cli.output import check_writable, console, errors, resumable, say, write_json
-from asgat.cli.tables import make_table
+from asgat.cli.output import check_writable, console, errors, make_table, resumable, say, write_json
 
 
 def tune(

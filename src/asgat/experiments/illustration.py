@@ -15,8 +15,7 @@ from asgat.experiments.plotting import COLOURS, MARKERS, dataset_title, panels
 from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.trained_model import load_or_train
 from asgat.explain.attention_rows import pair_hops
-from asgat.explain.bands import row_blocks
-from asgat.explain.responses import correlation, filter_response
+from asgat.explain.responses import correlation, filter_response, row_blocks
 from asgat.graph import Graph
 from asgat.graph.hops import hop_distances
 from asgat.nn import ASGAT

@@ -10,8 +10,7 @@ import torch
 
 from asgat.errors import AsgatError
 from asgat.estimator.trained_run import TrainedRun
-from asgat.explain.bands import BAND_NAMES, Bands, row_blocks
-from asgat.explain.responses import Floats, Ints
+from asgat.explain.responses import BAND_NAMES, Bands, Floats, Ints, row_blocks
 from asgat.graph import Graph
 from asgat.graph.hops import hop_distances
 from asgat.kernels import row_softmax

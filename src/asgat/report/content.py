@@ -12,8 +12,7 @@ from scipy.stats import binomtest
 from asgat.errors import AsgatError, brief
 from asgat.estimator.trained_run import TrainedRun
 from asgat.explain.attention_rows import pair_hops, select_nodes
-from asgat.explain.bands import BAND_TABLE
-from asgat.explain.responses import Floats, Ints, filter_response, response_shape
+from asgat.explain.responses import BAND_TABLE, Floats, Ints, filter_response, response_shape
 from asgat.graph import Graph
 from asgat.graph.homophily import beta, node_homophily
 from asgat.kernels import row_softmax
