@@ -3,15 +3,14 @@ from dataclasses import replace
 
 import pytest
 import torch
-from rich.table import Table
 
 from asgat.experiments.experiment import (
     Experiment,
+    Table,
     datasets_of,
     device_name,
     difference,
     mean_std,
-    result_table,
     row_of,
     rows_of,
     run_experiment,
@@ -22,7 +21,7 @@ from asgat.report.figures import new_figure
 
 def experiment(found):
     return Experiment("mine", "What?", ["karate"], ["karate"], {"claim": "so"}, lambda *_: found,
-                      lambda result: [Table(title=str(result["rows"]))],
+                      lambda result: [Table(str(result["rows"]), ["model"], [["gcn"]], "")],
                       lambda result: {"mine": new_figure(3, 2), "mine-detail": new_figure(2, 2)})  # fmt: skip
 
 
@@ -74,13 +73,6 @@ def test_rows_by_their_entries():
     assert rows_of(result, dataset="texas") == rows[2:]
     assert row_of(result, dataset="cora", k=2) is rows[1]
     assert row_of(result, k=3) is None
-
-
-def test_text_is_aligned_left_and_numbers_right():
-    table = result_table("a title", ("model", "ours"), [("gcn", "85.3"), ("mlp", "70.0")], "a caption")
-    assert [column.justify for column in table.columns] == ["left", "right"]
-    assert [list(column.cells) for column in table.columns] == [["gcn", "mlp"], ["85.3", "70.0"]]
-    assert (table.title, table.caption) == ("a title", "a caption")
 
 
 def test_scores_are_in_percent():

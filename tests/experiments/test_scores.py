@@ -68,7 +68,7 @@ def test_tables_show_both_and_the_difference():
     entry = {"gcn": row(0.853, 0.9, 0.861), "mlp": row(0.7, 0.8, 0.337, "swapped"), "chosen": "gcn"}
     result = {"quick": False, "about": {"seeds": [0, 1]}, "texas": entry}
     (table,) = scores.tables("micro", result)
-    cells = [list(column.cells) for column in table.columns]
+    cells = list(map(list, zip(*table.rows, strict=True)))
     assert cells[0] == ["gcn ←", "mlp"]
     assert cells[1] == ["85.3 ± 1.0", "70.0 ± 1.0"]
     assert cells[2] == ["86.1", "33.7?"]

@@ -9,6 +9,7 @@ import typer
 from asgat.cli import options
 from asgat.cli.output import console, make_table, say, write_json
 
+SIZES = ("nodes", "edges", "features", "classes", "beta")  # of a data set
 TYPICAL = {"features": 1703, "classes": 5, "nodes": 183}  # the size of Texas
 GROUPS = ("model", "training", "table", "numerics")  # of settings, in the order they are printed
 
@@ -22,7 +23,7 @@ def datasets(data_dir: options.DataDir = None, json: options.Json = None) -> Non
     headings = ("name", "nodes", "entries", "features", "classes", "β", "splits")
     table = make_table("Data sets", headings, left=("name", "splits"))
     for row in rows:
-        counts = [f"{row[key]:,}" for key in ("nodes", "edges", "features", "classes")]
+        counts = [f"{row[key]:,}" for key in SIZES[:-1]]
         name = row["name"] if row["measured"] else f"{row['name']} ○"
         table.add_row(name, *counts, f"{row['beta']:.3f}", " ".join(row["protocols"]))
     console.print(table)
@@ -43,9 +44,7 @@ def describe_datasets(data_dir: Path | None) -> list[dict[str, Any]]:
         rows.append(
             {
                 "name": name,
-                **dict(
-                    zip(("nodes", "edges", "features", "classes", "beta"), dataclasses.astuple(figures), strict=True)
-                ),
+                **dict(zip(SIZES, dataclasses.astuple(figures), strict=True)),
                 "metric": info.metric,
                 "protocols": list(info.protocols),
                 "measured": measured,

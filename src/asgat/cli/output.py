@@ -113,13 +113,15 @@ def make_table(
     left: Collection[str] = (),
     no_wrap: Collection[str] = (),
     compact: bool = False,
+    caption: str | None = None,
 ) -> Table:
     """A table; columns are right-aligned, for numbers, except those of ``left``.
 
     Title and cells are rich markup: names from files must be escaped. ``compact`` leaves one space between columns, so
     that eight of them fit into 80 characters.
     """
-    table = Table(title=title, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0) if compact else (0, 1))
+    padding = (0, 1, 0, 0) if compact else (0, 1)
+    table = Table(title=title, caption=caption, box=SIMPLE_HEAD, pad_edge=False, padding=padding)
     for heading in headings:
         table.add_column(heading, justify="left" if heading in left else "right", no_wrap=heading in no_wrap)
     for row in rows:

@@ -9,12 +9,11 @@ from typing import Any, cast
 import numpy as np
 import torch
 from numpy.polynomial import chebyshev as cheb
-from rich.table import Table
 from torch import Tensor
 
 from asgat.config import ASGATConfig
 from asgat.data import load_dataset
-from asgat.experiments.experiment import Result, Row, experiment, result_table
+from asgat.experiments.experiment import Result, Row, Table, experiment
 from asgat.experiments.plotting import COLOURS, dataset_title, panels
 from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.trained_model import TrainedModel, try_load_or_train
@@ -167,7 +166,7 @@ def tables(result: Result) -> list[Table]:
     ]
     title = "Largest error over [0, 2] (mean error for the step) by order"
     caption = f"damped: Chebyshev with Jackson's factors; the order of ARMA is P + Q. Paper: {result['claim']}"
-    shown = [result_table(title, ("response", "form", *map(str, ORDERS)), rows, caption)]
+    shown = [Table(title, ("response", "form", *map(str, ORDERS)), rows, caption)]
     if result["trained"]:
         rows = [
             (
@@ -184,7 +183,7 @@ def tables(result: Result) -> list[Table]:
         headings = ("data set", "layer", "fit error", "with denominator", "condition", "steps", "order to agree")
         title = "Trained filters of asgat-arma, conjugate gradients and expansions"
         caption = f"order of the expansion at which both agree to {AGREEMENT:g}"
-        shown.append(result_table(title, headings, rows, caption))
+        shown.append(Table(title, headings, rows, caption))
     return shown
 
 

@@ -1,15 +1,13 @@
 """An experiment, how it is run, and the rows and tables of its result."""
 
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
 
 from asgat.experiments.plotting import save_figure
 from asgat.experiments.reproduction import NoResultError, Reproduction
@@ -21,6 +19,15 @@ Row = dict[str, Any]
 ABOUT = ("quick", "about")  # the entries of every result that describe how it was made
 TEXT = {"data set", "model", "form", "layers", "head", "response"}  # headings of columns with text, not numbers
 _ENTRIES = tomllib.loads(resources.files(__package__).joinpath("experiments.toml").read_text("utf-8"))
+
+
+class Table(NamedTuple):
+    """A table to print, of texts."""
+
+    title: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    caption: str
 
 
 @dataclass(frozen=True)
@@ -94,16 +101,6 @@ def rows_of(result: Result, **entries: Any) -> list[Row]:
 
 def row_of(result: Result, **entries: Any) -> Row | None:
     return next(iter(rows_of(result, **entries)), None)
-
-
-def result_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -> Table:
-    """A table for the terminal; columns of numbers are aligned to the right."""
-    table = Table(title=title, caption=caption, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for heading in headings:
-        table.add_column(heading, justify="left" if heading in TEXT else "right", no_wrap=True)
-    for row in rows:
-        table.add_row(*row)
-    return table
 
 
 def mean_std(mean: float | None, std: float | None = None) -> str:

@@ -7,9 +7,8 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-from rich.table import Table
 
-from asgat.experiments.experiment import Result, Row, datasets_of, experiment, mean_std, result_table, row_of, rows_of
+from asgat.experiments.experiment import Result, Row, Table, datasets_of, experiment, mean_std, row_of, rows_of
 from asgat.experiments.plotting import COLOURS, ERROR_BARS, MARKERS, OURS, dataset_title, panels, percent, shared_legend
 from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.trained_model import TrainedModel, train_all_seeds
@@ -133,7 +132,7 @@ def tables(result: Result) -> list[Table]:
         headings = ("data set", "layers", "none", *(f"{low:g}" for low, _ in bands(width)), "as paper")
         title = f"Micro-F1 in percent without a band of width {width:g}, by its lower end"
         claimed = " or ".join(f"{low:g}–{high:g}" for low, high in claims)
-        shown.append(result_table(title, headings, rows, f"paper (figure only): most is lost without {claimed}"))
+        shown.append(Table(title, headings, rows, f"paper (figure only): most is lost without {claimed}"))
     return shown
 
 

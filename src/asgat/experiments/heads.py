@@ -6,12 +6,11 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-from rich.table import Table
 from torch import Tensor
 from torch.utils.hooks import RemovableHandle
 
 from asgat.experiments import paper
-from asgat.experiments.experiment import Result, Row, experiment, result_table
+from asgat.experiments.experiment import Result, Row, Table, experiment
 from asgat.experiments.plotting import ERROR_BARS, OURS, PAPER, dataset_title, panels, shared_legend
 from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.trained_model import TrainedModel, try_load_or_train
@@ -84,7 +83,7 @@ def tables(result: Result) -> list[Table]:
         rows = [(f"{dataset_title(row['dataset'])} ({row['heads']})", *cells(row, what)) for row in result["rows"]]
         claim = ("" if what == "scaled" else "Paper: ") + result["claims"][what]
         caption = f"means over heads, ours over runs too. {claim}"
-        shown.append(result_table(f"Change of micro-F1 in points, {label}", headings, rows, caption))
+        shown.append(Table(f"Change of micro-F1 in points, {label}", headings, rows, caption))
     return shown
 
 

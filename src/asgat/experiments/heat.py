@@ -7,20 +7,10 @@ from importlib import resources
 from typing import Any
 
 import numpy as np
-from rich.table import Table
 
 from asgat.config import OPTIONS
 from asgat.experiments import paper
-from asgat.experiments.experiment import (
-    Result,
-    Row,
-    datasets_of,
-    difference,
-    experiment,
-    mean_std,
-    result_table,
-    row_of,
-)
+from asgat.experiments.experiment import Result, Row, Table, datasets_of, difference, experiment, mean_std, row_of
 from asgat.experiments.plotting import COLOURS, ERROR_BARS, PAPER, dataset_title, panels, percent
 from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.scores import printed_score, score
@@ -79,7 +69,7 @@ def tables(result: Result) -> list[Table]:
         scores = mean_std(row["mean"], row["std"]), mean_std(row["paper"], row["paper_std"])
         rows.append((dataset_title(row["dataset"]), form, *scores, difference(row["mean"], row["paper"]), gap))
     headings = ("data set", "form", "ours", "paper", "difference", "to learned")
-    return [result_table("Heat kernel: micro-F1 in percent", headings, rows, f"paper: {result['claim']}")]
+    return [Table("Heat kernel: micro-F1 in percent", headings, rows, f"paper: {result['claim']}")]
 
 
 def draw(result: Result) -> dict[str, Any]:

@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from rich.table import Table
 
 from asgat.data.dataset import Dataset
 from asgat.experiments import scores
-from asgat.experiments.experiment import Result, Row, datasets_of, experiment, mean_std, result_table, rows_of
+from asgat.experiments.experiment import Result, Row, Table, datasets_of, experiment, mean_std, rows_of
 from asgat.experiments.plotting import COLOURS, MARKERS, dataset_title, panels
 from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.trained_model import train_all_seeds
@@ -87,7 +86,7 @@ def tables(result: Result) -> list[Table]:
         best = ", ".join(_best(rows, i) for i in range(len(EDGES)))
         title = f"{dataset_title(dataset)}: accuracy in percent by β_v, and test nodes"
         caption = f"paper (figure only): {result['claim']}. Best here, by bin: {best}"
-        shown.append(result_table(title, headings, cells, caption))
+        shown.append(Table(title, headings, cells, caption))
     return shown
 
 

@@ -6,11 +6,10 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 import torch
-from rich.table import Table
 
 from asgat.data.dataset import Dataset
 from asgat.errors import AsgatError
-from asgat.experiments.experiment import Result, Row, experiment, mean_std, result_table
+from asgat.experiments.experiment import Result, Row, Table, experiment, mean_std
 from asgat.experiments.plotting import COLOURS, MARKERS, dataset_title, panels
 from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.trained_model import load_or_train
@@ -116,7 +115,7 @@ def tables(result: Result) -> list[Table]:
         (f"{row['head'] + 1}: {row['kind']}", f"{row['slope']:+.2f}", *map(mean_std, row["by_hop"]))
         for row in result["rows"]
     ]
-    return [result_table(title, ("head", "correlation with λ", *NAMES), rows, f"paper (Figure 1): {result['claim']}")]
+    return [Table(title, ("head", "correlation with λ", *NAMES), rows, f"paper (Figure 1): {result['claim']}")]
 
 
 def draw(result: Result) -> dict[str, Any]:

@@ -3,9 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from rich.table import Table
-
-from asgat.experiments.experiment import Result, Row, datasets_of, experiment, mean_std, result_table, row_of, rows_of
+from asgat.experiments.experiment import Result, Row, Table, datasets_of, experiment, mean_std, row_of, rows_of
 from asgat.experiments.plotting import COLOURS, MARKERS, dataset_title, panels, percent
 from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.trained_model import experiment_config, try_load_or_train
@@ -41,7 +39,7 @@ def tables(result: Result) -> list[Table]:
     steady = [f"{dataset_title(name)} {100 * spread(rows_of(result, dataset=name), 6):.1f} points" for name in names]
     ours = f"Range of means for k > 6 here: {', '.join(steady)}"
     caption = f"← the recipe's k. Paper (figure only): {result['claim']}. {ours}"
-    return [result_table("Micro-F1 in percent by k, asgat-cheb", ("k", *map(dataset_title, names)), rows, caption)]
+    return [Table("Micro-F1 in percent by k, asgat-cheb", ("k", *map(dataset_title, names)), rows, caption)]
 
 
 def draw(result: Result) -> dict[str, Any]:

@@ -5,10 +5,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from rich.table import Table
 
 from asgat.experiments import paper
-from asgat.experiments.experiment import ABOUT, Experiment, Result, Row, difference, experiment, mean_std, result_table
+from asgat.experiments.experiment import ABOUT, Experiment, Result, Row, Table, difference, experiment, mean_std
 from asgat.experiments.plotting import BEST, OURS, PAPER, dataset_title, panels, percent, shared_legend
 from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.trained_model import train_all_seeds
@@ -96,7 +95,7 @@ def tables(name: str, result: Result) -> list[Table]:
         ]
         title = f"{dataset_title(dataset)}: {name}-F1 in percent{above}"
         caption = "← highest validation score" + ("; ? looks misprinted" if doubtful else "")
-        shown.append(result_table(title, ("model", "ours", "paper", "difference", "validation"), rows, caption))
+        shown.append(Table(title, ("model", "ours", "paper", "difference", "validation"), rows, caption))
     return shown
 
 

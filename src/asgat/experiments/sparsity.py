@@ -6,12 +6,11 @@ from functools import partial
 from typing import Any, cast
 
 import torch
-from rich.table import Table
 
 from asgat.bench.epoch import timer
 from asgat.config import ASGATConfig
 from asgat.errors import AsgatError
-from asgat.experiments.experiment import Result, Row, datasets_of, experiment, result_table, rows_of
+from asgat.experiments.experiment import Result, Row, Table, datasets_of, experiment, rows_of
 from asgat.experiments.plotting import COLOURS, MARKERS, dataset_title, panels, plain_tick_labels
 from asgat.experiments.reproduction import Reproduction, cached_json
 from asgat.experiments.trained_model import experiment_config
@@ -74,7 +73,7 @@ def tables(result: Result) -> list[Table]:
         ]  # fmt: skip
         title = f"{dataset_title(dataset)}: attention by k ({rows[0]['heads']} heads)"
         headings = ("k", "density in percent", "ms per epoch", "× k = 1")
-        shown.append(result_table(title, headings, cells, f"paper (figure only): {result['claim']}"))
+        shown.append(Table(title, headings, cells, f"paper (figure only): {result['claim']}"))
     return shown
 
 
