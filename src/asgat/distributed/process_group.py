@@ -27,15 +27,12 @@ class ReportedByRankZeroError(AsgatError):
 
 
 class Group:
-    """The ranks of one job; every method is called by all of them, in the same order.
-
-    ``device`` is where this rank computes: the CPU, with gloo between the ranks, or a GPU of its own, with NCCL.
-    ``lost_rank`` is what it says if another is lost.
-    """
+    """The ranks of one job; every method is called by all of them, in the same order."""
 
     def __init__(self, rank: int, size: int, device: torch.device, lost_rank: LostRankExit | None = None) -> None:
-        self.rank, self.size, self.device = rank, size, device
-        self.lost_rank = lost_rank or LostRankExit(rank)
+        self.rank, self.size = rank, size
+        self.device = device  # where this rank computes: the CPU, with gloo between ranks, or its own GPU, with NCCL
+        self.lost_rank = lost_rank or LostRankExit(rank)  # what it says if another is lost
 
     @classmethod
     def join(cls, device: torch.device | str = "cpu", lost_rank: LostRankExit | None = None) -> Self:

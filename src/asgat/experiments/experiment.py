@@ -18,7 +18,7 @@ Result = dict[str, Any]
 Row = dict[str, Any]
 ABOUT = ("quick", "about")  # the entries of every result that describe how it was made
 TEXT = {"data set", "model", "form", "layers", "head", "response"}  # headings of columns with text, not numbers
-_ENTRIES = tomllib.loads(resources.files(__package__).joinpath("experiments.toml").read_text("utf-8"))
+ENTRIES = tomllib.loads(resources.files(__package__).joinpath("experiments.toml").read_text("utf-8"))
 
 
 class Table(NamedTuple):
@@ -51,7 +51,7 @@ def experiment(name: str, rows: Any, tables: Any, draw: Any, collect: Any = None
     def collect_rows(reproduction: Reproduction, datasets: Sequence[str]) -> Result:
         return {"rows": [row for dataset in datasets for row in rows(reproduction, dataset)]}
 
-    facts = dict(_ENTRIES[name])
+    facts = dict(ENTRIES[name])
     question, datasets, quick = (facts.pop(key) for key in ("question", "datasets", "quick"))
     return Experiment(name, question, datasets, quick, facts, collect or collect_rows, tables, draw, **options)
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 import torch
 
-from asgat.experiments.experiment import Result, Row, Table, datasets_of, experiment, mean_std, row_of, rows_of
+from asgat.experiments.experiment import ENTRIES, Result, Row, Table, datasets_of, experiment, mean_std, row_of, rows_of
 from asgat.experiments.plotting import COLOURS, ERROR_BARS, MARKERS, OURS, dataset_title, panels, percent, shared_legend
 from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.trained_model import TrainedModel, train_all_seeds
@@ -17,6 +17,7 @@ from asgat.graph.graph import SelfLoops
 from asgat.nn import ASGAT, ASGATConv
 from asgat.spectral import ExactOperator, SpectralOperator
 
+WIDTHS: list[float] = ENTRIES["frequency"]["widths"]
 FORMS = {"two layers": "asgat-cheb", "one layer": "asgat-linear"}
 MAX_NODES = 6000  # of an eigen-decomposition
 
@@ -190,4 +191,3 @@ def _detail(result: Result) -> Any:
 
 
 EXPERIMENT = experiment("frequency", rows, tables, draw)
-WIDTHS: list[float] = EXPERIMENT.facts["widths"]

@@ -7,7 +7,7 @@ import numpy as np
 
 from asgat.data.dataset import Dataset
 from asgat.experiments import scores
-from asgat.experiments.experiment import Result, Row, Table, datasets_of, experiment, mean_std, rows_of
+from asgat.experiments.experiment import ENTRIES, Result, Row, Table, datasets_of, experiment, mean_std, rows_of
 from asgat.experiments.plotting import COLOURS, MARKERS, dataset_title, panels
 from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.trained_model import train_all_seeds
@@ -15,6 +15,7 @@ from asgat.explain.responses import Floats, Ints
 from asgat.graph import Graph
 from asgat.graph.homophily import node_homophily
 
+EDGES: list[float] = ENTRIES["heterophilic-nodes"]["bins"]  # upper ends
 VOTE = "neighbours' vote"
 MODELS = [model for model in (*scores.ASGAT, *scores.BASELINES) if model != "asgat-exact"]
 
@@ -46,7 +47,7 @@ def rows(reproduction: Reproduction, dataset: str) -> Iterator[Row]:
     place = bins(node_homophily(data.graph, data.y))
     vote = majority_vote(data.graph, data.y, data.num_classes)
     yield _row(VOTE, [_accuracy(vote, place, split.test) for split in data.splits], data, place)
-    for model in reproduction.select_models(MODELS):
+    for model in reproduction.models or MODELS:
         trained = train_all_seeds(reproduction, dataset, model)
         if trained is not None:
             per_run = [
@@ -131,4 +132,3 @@ def draw(result: Result) -> dict[str, Any]:
 
 
 EXPERIMENT = experiment("heterophilic-nodes", rows, tables, draw)
-EDGES: list[float] = EXPERIMENT.facts["bins"]  # upper ends

@@ -14,12 +14,13 @@ from asgat.experiments.plotting import COLOURS, MARKERS, dataset_title, panels
 from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.trained_model import load_or_train
 from asgat.explain.attention_rows import pair_hops
-from asgat.explain.responses import correlation, filter_response, row_blocks
+from asgat.explain.responses import BLOCK, correlation, filter_response
 from asgat.graph import Graph
 from asgat.graph.hops import hop_distances
 from asgat.nn import ASGAT
 from asgat.nn.attention import attend
 from asgat.spectral import spectral_density
+from asgat.spectral.top_k import row_blocks
 from asgat.training.inputs import graph_for
 
 HOPS = 3
@@ -76,7 +77,7 @@ def collect(reproduction: Reproduction, datasets: Sequence[str]) -> Result:
 def central_node(dataset: Dataset) -> int:
     """The first node whose three-hop network is closest to 30 nodes, with at least three nodes at every hop."""
     misses = np.full(dataset.num_nodes, np.inf)
-    for rows in row_blocks(dataset.num_nodes, dataset.num_nodes):
+    for rows in row_blocks(dataset.num_nodes, dataset.num_nodes, BLOCK):
         distance = hop_distances(dataset.graph, np.arange(rows.start, rows.stop))
         count = np.stack([(distance == hop).sum(axis=1) for hop in range(1, HOPS + 1)])
         misses[rows] = np.where((count >= 3).all(axis=0), np.abs(1 + count.sum(axis=0) - SIZE), np.inf)

@@ -64,9 +64,6 @@ class Reproduction:
             )
         return present
 
-    def select_models(self, own: Sequence[str]) -> list[str]:
-        return list(self.models or own)
-
     def load(self, name: str) -> Dataset:
         if name not in self._loaded:
             self._loaded[name] = load_dataset(name, data_dir=self.data_dir)

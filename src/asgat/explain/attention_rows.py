@@ -10,13 +10,14 @@ import torch
 
 from asgat.errors import AsgatError
 from asgat.estimator.trained_run import TrainedRun
-from asgat.explain.responses import BAND_NAMES, Bands, Floats, Ints, row_blocks
+from asgat.explain.responses import BAND_NAMES, BLOCK, Bands, Floats, Ints
 from asgat.graph import Graph
 from asgat.graph.hops import hop_distances
 from asgat.kernels import row_softmax
 from asgat.nn import ASGATConv
 from asgat.nn.attention_model import AttentionModel
 from asgat.spectral import SpectralOperator
+from asgat.spectral.top_k import row_blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +63,7 @@ def attention_rows(
 def pair_hops(graph: Graph, nodes: Ints, index: Ints) -> npt.NDArray[np.int32]:
     """Edges on the shortest path between nodes [B] and index [heads, B, k]; -1 where there is no path."""
     hops = np.empty(index.shape, dtype=np.int32)
-    for rows in row_blocks(len(nodes), graph.num_nodes):
+    for rows in row_blocks(len(nodes), graph.num_nodes, BLOCK):
         hops[:, rows] = np.take_along_axis(hop_distances(graph, nodes[rows])[None], index[:, rows], axis=2)
     return hops
 

@@ -1,6 +1,5 @@
 """The responses of trained filters: values, a name for their shape, and the frequency bands that scores come from."""
 
-from collections.abc import Iterator
 from itertools import chain, pairwise
 
 import numpy as np
@@ -12,6 +11,7 @@ from asgat.filters import SpectralFilter
 from asgat.graph import Graph
 from asgat.spectral import ChebyshevOperator, ExactOperator, SpectralOperator
 from asgat.spectral.chebyshev_interpolation import jackson
+from asgat.spectral.top_k import row_blocks
 from asgat.tables import TableOperator
 
 Ints = npt.NDArray[np.int64]
@@ -22,7 +22,7 @@ BAND_NAMES = ("low", "low middle", "high middle", "high")
 BAND_TABLE = [{"name": name, "from": low, "to": high} for name, (low, high) in zip(BAND_NAMES, BANDS, strict=True)]
 EXACT_NODES = 3000  # up to this size eigenvectors are computed
 SHARPNESS = 160  # degree of the polynomials that separate the bands on larger graphs
-_BLOCK = 4_000_000  # numbers held at a time while rows are computed
+BLOCK = 4_000_000  # numbers held at a time while rows are computed
 
 
 @torch.no_grad()
@@ -102,7 +102,7 @@ class Bands:
         coefficients = _band_coefficients(operator, filter)  # [heads, bands, degree + 1]
         matrix = -self.graph.normalised_adjacency  # L - I, with spectrum in [-1, 1]
         parts = np.zeros((*index.shape, len(BANDS)))
-        for rows in row_blocks(len(nodes), self.graph.num_nodes):
+        for rows in row_blocks(len(nodes), self.graph.num_nodes, BLOCK):
             column = np.arange(len(nodes[rows]))
             before = np.zeros((self.graph.num_nodes, len(column)))
             before[nodes[rows], column] = 1.0
@@ -140,10 +140,3 @@ def _band_coefficients(operator: SpectralOperator, filter: SpectralFilter) -> Fl
     transform = cheb.chebvander(points, degree) * (2.0 / (degree + 1))
     transform[:, 0] /= 2.0
     return np.asarray(product @ transform)
-
-
-def row_blocks(rows: int, num_nodes: int) -> Iterator[slice]:
-    """Slices of rows whose dense values fit into a bounded amount of memory."""
-    size = max(1, _BLOCK // max(num_nodes, 1))
-    for start in range(0, rows, size):
-        yield slice(start, min(start + size, rows))

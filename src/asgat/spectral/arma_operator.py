@@ -42,10 +42,6 @@ class ArmaOperator(GraphOperator):
         tolerance: largest residual :math:`\lVert E_u - q(X) Z_u \rVert` a solution may have.
         lambda_max, dtype, device: as for :class:`ChebyshevOperator`.
         block_bytes: working memory allowed for one block of rows.
-
-    Attributes:
-        rational: the fits and the record of heads that fell back.
-        steps_taken, residual: conjugate-gradient steps of the last solution and its largest residual.
     """
 
     capturable = False
@@ -72,7 +68,7 @@ class ArmaOperator(GraphOperator):
         fit = RationalFit(numerator, denominator, condition, fit_error)
         self.num_nodes, self.device, self.dtype = graph.num_nodes, torch.device(device), dtype
         self.steps, self.tolerance, self.block_bytes = steps, tolerance, block_bytes
-        self.steps_taken, self.residual = 0, 0.0
+        self.steps_taken, self.residual = 0, 0.0  # conjugate-gradient steps of the last solution, its largest residual
         self.shifted = ShiftedLaplacian(graph, lambda_max, dtype, self.device)
         self.lambda_max = self.shifted.lambda_max
         self.rational = RationalResponse(fit, self.lambda_max, dtype, self.device)

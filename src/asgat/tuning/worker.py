@@ -17,15 +17,12 @@ KEY = "beat"  # the user attribute of a trial that holds its last time stamp
 
 
 class Worker:
-    """One worker of a study whose workers share a folder with one lock each, or only a database (None).
-
-    Its name is unique and contains the host name, as locks are only trusted on one machine.
-    """
+    """One worker of a study whose workers share a folder with one lock each, or only a database (None)."""
 
     def __init__(self, folder: Path | str | None = None) -> None:
         self.folder = None if folder is None else Path(folder)
         self.host = socket.gethostname()
-        self.name = f"{secrets.token_hex(8)}@{self.host}"
+        self.name = f"{secrets.token_hex(8)}@{self.host}"  # with the host, as locks are only trusted on one machine
 
     @contextmanager
     def alive(self) -> Iterator[None]:
