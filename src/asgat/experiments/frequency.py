@@ -159,7 +159,8 @@ def _overview(result: Result) -> Any:
             axis.set_xlim(-0.5, len(cuts) - 0.5)
             axis.set_title(f"{form}, bands of width {width:g}", fontsize=10)
     figure.supylabel("micro-F1 on test nodes, in percent", fontsize=10)
-    figure.supxlabel("frequencies λ removed in the first layer", fontsize=10)
+    for axis in axes[-1]:
+        axis.set_xlabel("frequencies λ removed in the first layer")
     shared_legend(figure, axes, len(datasets))
     figure.suptitle("Removed bands, mean over runs; dotted: the same models with no band removed", fontsize=10)
     return figure

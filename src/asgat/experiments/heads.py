@@ -105,7 +105,8 @@ def draw(result: Result) -> dict[str, Any]:
             axis.tick_params(labelsize=8)
             axis.set_title(f"{dataset_title(row['dataset'])}: {LABELS[what]}", fontsize=10)
     figure.supylabel("change of micro-F1, in points", fontsize=10)
-    figure.supxlabel("heads, from the largest loss to the smallest", fontsize=9)
+    for axis in axes[-1]:
+        axis.set_xlabel("heads, from the largest loss to the smallest", fontsize=9)
     shared_legend(figure, axes, 2)
     return {"heads": figure}
 

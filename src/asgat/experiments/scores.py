@@ -123,7 +123,8 @@ def draw(name: str, result: Result) -> dict[str, Any]:
         axis.set_ylim(len(rows) - 0.5, -0.5)
         axis.set_title(dataset_title(dataset), fontsize=10)
         axis.tick_params(axis="x", labelsize=8)
-    figure.supxlabel(f"{name}-F1 on test nodes, in percent", fontsize=9)
+    for axis in axes[-1]:
+        axis.set_xlabel(f"{name}-F1 on test nodes, in percent", fontsize=8)
     shared_legend(figure, axes, 3, fontsize=9)
     seeds = len(result["about"]["seeds"])
     title = f"{name}-F1: mean ± standard deviation over all runs, {seeds} seed{'s' if seeds > 1 else ''}"
