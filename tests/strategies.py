@@ -19,8 +19,8 @@ class EdgeList:
     ends: npt.NDArray[np.int64]
     weight: npt.NDArray[np.float64]
 
-    def graph(self, self_loops: Any = "keep") -> Graph:
-        return Graph.from_edges(self.ends, self.num_nodes, self.weight, self_loops)
+    def graph(self, self_loops: Any = "keep", directed: bool = False) -> Graph:
+        return Graph.from_edges(self.ends, self.num_nodes, self.weight, self_loops, directed)
 
 
 WEIGHTS = st.floats(0.05, 8.0, allow_nan=False).map(lambda w: round(w, 3))
@@ -48,6 +48,11 @@ def edge_lists(draw: Any, min_nodes: int = 1, max_nodes: int = 10, zero_weights:
 
 def graphs(min_nodes: int = 1, max_nodes: int = 10) -> st.SearchStrategy[Graph]:
     return edge_lists(min_nodes, max_nodes).map(EdgeList.graph)
+
+
+def directed_graphs(min_nodes: int = 1, max_nodes: int = 10) -> st.SearchStrategy[Graph]:
+    """With edges one way and both ways."""
+    return edge_lists(min_nodes, max_nodes).map(lambda edges: edges.graph(directed=True))
 
 
 def generic_graph(seed: int, num_nodes: int = 14) -> Graph:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 import tomllib
 import types
 import typing
@@ -11,12 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asgat.config import GROUPS, LARGEST, POSITIVE, ASGATConfig, SGCConfig, TrainConfig
+from asgat.config import GROUPS, LARGEST, POSITIVE, ASGATConfig, SGCConfig, SpectralConfig, TrainConfig
 from asgat.errors import AsgatError
 from asgat.files.atomic import to_toml
 from asgat.nn.registry import MODELS
 
-KINDS: list[type[TrainConfig]] = list(dict.fromkeys([TrainConfig, *(spec.config for spec in MODELS.values())]))
+BASES: list[type[TrainConfig]] = [TrainConfig, SpectralConfig]
+KINDS = list(dict.fromkeys([*BASES, *(spec.config for spec in MODELS.values())]))
 FIELDS = [  # each where it is defined
     pytest.param(config, field, typing.get_type_hints(config)[field.name], id=f"{config.__name__}.{field.name}")
     for config in KINDS
@@ -74,7 +76,7 @@ def test_every_setting(config, field, hint):
     elif typing.get_origin(kind) is Literal:
         choices = typing.get_args(kind)
         assert [kept(choice) for choice in choices] == list(choices)
-        refused("no-such", f"be one of {', '.join(choices)}, not 'no-such'")
+        refused("no-such", re.escape(f"be one of {', '.join(choices)}, not 'no-such'"))
 
     parsed = config.parse(name, str(config().to_dict()[name]))
     assert type(parsed) is type(default)

@@ -36,11 +36,12 @@ def run(code):
 
 def test_own_data_in_four_commands(asgat, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    make, python, validation = blocks("own-data", "python")
+    make, make_directed, python, validation = blocks("own-data", "python")
     run(make)
-    four = commands("own-data")
-    assert [command[1] for command in four] == ["fit", "predict", "explain", "report"]
-    for command in four:
+    run(make_directed)
+    all_commands = commands("own-data")
+    assert [command[1] for command in all_commands] == ["fit", "predict", "explain", "report", "fit", "explain"]
+    for command in all_commands:
         quick = ["--set", "epochs=10", "--set", "hidden=8", "--set", "heads=2"] if command[1] == "fit" else []
         code, _, errors = asgat(*command[1:], *quick)
         assert code == 0, errors

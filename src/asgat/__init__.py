@@ -12,16 +12,27 @@ if TYPE_CHECKING:
     from asgat.data import load_dataset
     from asgat.estimator.classifier import ASGATClassifier
     from asgat.graph import Graph
-    from asgat.nn import ASGAT, ASGATConv
+    from asgat.nn import ASGAT, ASGATConv, ASGATDeep, SpectralFilterConv
 
-__all__ = ["ASGAT", "ASGATClassifier", "ASGATConv", "Graph", "__version__", "load_dataset"]
+__all__ = [
+    "ASGAT",
+    "ASGATClassifier",
+    "ASGATConv",
+    "ASGATDeep",
+    "Graph",
+    "SpectralFilterConv",
+    "__version__",
+    "load_dataset",
+]
 __version__ = "0.1.0"
 
 _PUBLIC = {
     "ASGAT": "asgat.nn",
     "ASGATClassifier": "asgat.estimator.classifier",
     "ASGATConv": "asgat.nn",
+    "ASGATDeep": "asgat.nn",
     "Graph": "asgat.graph",
+    "SpectralFilterConv": "asgat.nn",
     "load_dataset": "asgat.data",
 }
 moved.install()

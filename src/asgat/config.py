@@ -33,18 +33,22 @@ _model, _training, _table, _numerics = (partial(_key, group) for group in GROUPS
 class TrainConfig:
     """Settings every model has."""
 
-    lr: float = _training(0.01, "learning rate of Adam", low=POSITIVE)
-    weight_decay: float = _training(5e-4, "weight decay of Adam", low=0.0)
+    lr: float = _training(0.01, "learning rate", low=POSITIVE)
+    weight_decay: float = _training(5e-4, "weight decay", low=0.0)
     dropout: float = _model(0.5, "dropout probability", low=0.0, below=1.0)
     hidden: int = _model(64, "size of hidden layers (per head)", low=1, high=1_000_000)
     layers: int = _model(2, "number of layers", low=1, high=_DEEP)
     epochs: int = _training(2000, "maximum number of epochs", low=1, high=LARGEST)
     patience: int = _training(100, "epochs without improvement on validation before stopping", low=1, high=LARGEST)
+    stop_on: Literal["both", "score"] = _training("both", "epoch to keep: best in loss and score, or by score alone")
     max_restarts: int = _training(3, "restarts of a run no better than the majority class", low=0, high=MANY)
     normalize_features: bool = _training(True, "scale feature rows to sum 1")
     self_loops: Literal["keep", "add", "remove"] = _training("keep", "self-loops of the graph: keep, add or remove")
     balanced: bool = _training(False, "weight training nodes so that every class counts the same in the loss")
     balance: float = _training(1.0, "balanced: exponent of the inverse class sizes; 0 has no effect", low=0.0, high=1.0)
+
+    decoupled_decay: ClassVar[bool] = False
+    """Whether weight decay shrinks the weights themselves (AdamW) instead of being added to the gradient (Adam)."""
 
     PRUNED: ClassVar[Mapping[str, tuple[Any, str]]] = {}
     """Settings of earlier versions: the value they had unless set, and the class that has the argument now."""
@@ -93,20 +97,12 @@ class TrainConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ASGATConfig(TrainConfig):
-    """Settings of ASGAT in all its forms."""
+class SpectralConfig(TrainConfig):
+    """Settings of every model with spectral attention or filters: heads, graph, filter, table and numerics."""
 
     heads: int = _model(8, "attention heads of hidden layers", low=1, high=MANY)
-    out_heads: int = _model(1, "attention heads of the last layer, averaged", low=1, high=MANY)
     k: int | None = _model(10, "nodes each node attends to per head; none means all it reaches", low=1, high=LARGEST)
-    elu: Literal["every", "hidden", "last", "none"] = _model("hidden", "layers followed by an ELU")
-    root: bool = _model(False, "add the node's own features, x W_self, in every layer")
-    mix: bool = _model(False, "learn a weight for each head of a layer; equal at the start")
-    gain: float = _model(1.0, "root: factor of the attention term next to the root term", low=POSITIVE)
     adjacency: bool = _model(False, "adjacency rows as additional features; the weights then belong to one graph")
-    jump: bool = _model(False, "add the input features, x W_jump, to the last layer's output")
-    propagate: bool = _model(False, "apply one more learned response, over the whole spectrum, to the output")
-    alpha: float = _model(0.1, "propagate: teleport probability of its initial PageRank", low=0.0, high=1.0)
     members: int = _model(1, "independently trained networks whose probabilities are averaged", low=1, high=_DEEP)
     similar: int = _model(0, "nearest neighbours by features each node is connected to", low=0, high=MANY)
     similar_weight: float = _model(0.2, "similar: weight of these edges relative to the graph's mean", low=POSITIVE)
@@ -126,6 +122,11 @@ class ASGATConfig(TrainConfig):
     fit_error: float = _numerics(0.01, "arma: relative error up to which a polynomial is enough", low=0.0)
     exact_sums: bool = _numerics(False, "sum in double precision, on a table: the same losses on any number of ranks")
 
+    @property
+    def attends(self) -> bool:
+        """Whether the model has attention, and needs scores of pairs of nodes."""
+        return True
+
     PRUNED: ClassVar[Mapping[str, tuple[Any, str]]] = {
         "include_unreachable": (False, "ASGATConv"),
         "sampling_points": ("none", "ChebyshevOperator"),
@@ -138,6 +139,39 @@ class ASGATConfig(TrainConfig):
         "filter_degree": (3, "PolynomialFilter"),
         "heat_learned": (False, "HeatFilter"),
     }
+
+
+@dataclass(frozen=True, kw_only=True)
+class ASGATConfig(SpectralConfig):
+    """Settings of ASGAT in all its forms."""
+
+    out_heads: int = _model(1, "attention heads of the last layer, averaged", low=1, high=MANY)
+    elu: Literal["every", "hidden", "last", "none"] = _model("hidden", "layers followed by an ELU")
+    root: bool = _model(False, "add the node's own features, x W_self, in every layer")
+    mix: bool = _model(False, "learn a weight for each head of a layer; equal at the start")
+    gain: float = _model(1.0, "root: factor of the attention term next to the root term", low=POSITIVE)
+    jump: bool = _model(False, "add the input features, x W_jump, to the last layer's output")
+    propagate: bool = _model(False, "apply one more learned response, over the whole spectrum, to the output")
+    alpha: float = _model(0.1, "propagate: teleport probability of its initial PageRank", low=0.0, high=1.0)
+
+
+Channels = Literal[
+    "attention", "filters", "mean", "attention+filters", "attention+mean", "filters+mean", "attention+filters+mean"
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ASGATDeepConfig(SpectralConfig):
+    """Settings of ASGAT's deep form: residual blocks. Its optimiser is AdamW."""
+
+    channels: Channels = _model("attention+filters", "what a block adds to a node's features, joined by +")  # noqa: RUF009
+    attention_dropout: bool = _model(False, "apply dropout to attention weights and their input, too")
+
+    decoupled_decay: ClassVar[bool] = True
+
+    @property
+    def attends(self) -> bool:
+        return "attention" in self.channels
 
 
 @dataclass(frozen=True, kw_only=True)

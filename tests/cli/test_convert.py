@@ -33,6 +33,22 @@ def test_files_become_a_graph_that_trains(asgat, place):
     assert "Test scores on [bold]ring" in output
 
 
+def test_directions_are_kept_where_they_are_asked_for(asgat, place):
+    code, output, errors = asgat(*CONVERT, "--splits", "parts.npy", "--directed", "--json", "j")
+    assert code == 0, errors
+    assert "Directed graph on disk" in output
+    graph = OnDiskGraph(place / "graph")
+    assert (graph.directed, graph.num_entries) == (True, 40)
+    assert json.loads((place / "j").read_text())["directed"] is True
+    number = np.argsort(graph.original_nodes())
+    adjacency = graph.to_dataset().graph.adjacency.toarray()
+    assert all(adjacency[number[v], number[(v + 1) % 40]] == 1 for v in range(40))
+    command = ["train", "graph", "--model", "asgat-plus", "--splits", "0", "--set", "epochs=2"]
+    code, output, errors = asgat(*command, "--out", "run")
+    assert code == 0, errors
+    assert "num_entries=40, directed=True" in output
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from asgat.data import load_dataset
+from asgat.estimator.classifier import ASGATClassifier
+from asgat.graph import Graph
 from asgat.nn.registry import make_config
 from asgat.training.inputs import graph_for
 from asgat.training.runner import run
@@ -94,3 +96,24 @@ def test_report_is_written_where_out_says(call, refused, trained, tmp_path):
     assert (tmp_path / "a" / "page.html").is_file()
     (tmp_path / "file").write_text("")
     assert "cannot be written" in refused("report", trained, "--out", tmp_path / "file" / "page.html")
+
+
+def test_explain_and_report_tell_the_sides_of_a_directed_graph_apart(call, tmp_path):
+    club = load_dataset("karate")
+    graph = Graph.from_edges(club.graph.edges_once()[0], 34, directed=True)
+    model = ASGATClassifier(epochs=3, hidden=4, heads=2, k=4, order=5, directed=True)
+    model.fit(graph, club.y, x=club.x).save_pretrained(tmp_path / "run")
+    output = call("explain", tmp_path / "run", "--node", 7, "--top", 0, "--json", tmp_path / "out.json")
+    held = json.loads((tmp_path / "out.json").read_text())
+    assert (held["node"]["degree"], held["node"]["out_degree"], held["node"]["in_degree"]) == (4, 0, 4)
+    assert "out-degree 0, in-degree 4" in output
+    assert "side: a node as the source of its edges (out) or as the target of edges (in)." in output
+    lines = [line for line in output.splitlines() if "%" in line]
+    assert len(lines) == len(held["rows"])
+    for line, row in zip(lines, held["rows"], strict=True):
+        assert f"{row['node']} ({row['node_side']})" in line
+    call("report", tmp_path / "run", "--json", tmp_path / "report.json")
+    content = json.loads((tmp_path / "report.json").read_text())
+    assert content["sides"] == ["out", "in"]
+    assert {"label": "graph", "value": "34 nodes", "note": "78 directed edges"} in content["summary"]
+    assert [len(rows) for rows in content["distance"]["layers"]] == [4, 2]

@@ -331,3 +331,49 @@ def test_a_damaged_run_is_reported(asgat, place, name, content):
     if (name, content) != ("result.json", b"{}"):  # an object, and nothing of it is needed
         assert code == 2
         assert errors.count("\n") == 1, errors
+
+
+def write_directed_graph(nodes=60, seed=0):
+    """Two classes that differ in where their links point to, and in nothing else."""
+    rng = np.random.default_rng(seed)
+    write("nodes.csv", [("id", "kind"), *((f"n{i}", ["buyer", "seller"][i % 2]) for i in range(nodes))])
+    edges = {(2 * a, 2 * b + 1) for a, b in rng.integers(0, nodes // 2, (6 * nodes, 2)).tolist()}
+    ends = sorted(edges, key=lambda edge: rng.random())
+    write("edges.csv", [("source", "target"), *((f"n{a}", f"n{b}") for a, b in ends)])
+    return len(edges)
+
+
+def test_directed_edges_from_files_to_predictions(asgat):
+    edges = write_directed_graph()
+    code, output, errors = asgat(*FIT, *QUICK, "--directed", "--json", "result.json")
+    assert code == 0, errors
+    assert f"{edges} directed from {edges} rows; mean out-degree" in output
+    assert "--directed" not in output
+    assert json.loads(Path("result.json").read_bytes())["health"]["directed"] is True
+    assert "directed = true" in Path("run/config.toml").read_text()
+    assert np.load("run/graph.npz")["directed"].tolist() == [True]
+    assert asgat("predict", "run", "-o", "own.csv")[0] == 0
+    assert asgat("predict", "run", "--edges", "edges.csv", "--nodes", "nodes.csv", "-o", "again.csv")[0] == 0
+    assert read("own.csv") == read("again.csv"), "other files are read as directed too"
+    heading, *rows = lines("edges.csv")
+    write("turned.csv", [heading, *(row[::-1] for row in rows)])
+    assert asgat("predict", "run", "--edges", "turned.csv", "--nodes", "nodes.csv", "-o", "turned-out.csv")[0] == 0
+    assert read("own.csv") != read("turned-out.csv")
+
+
+def test_edges_that_seem_to_have_a_direction_are_pointed_out(asgat):
+    write_directed_graph()
+    code, output, errors = asgat(*FIT, *QUICK)
+    assert code == 0, errors
+    assert "None of the edges also run the other way. If edges have a direction, `--directed` uses it." in output
+    assert "directed" not in Path("run/config.toml").read_text()
+    code, _, errors = asgat(*FIT, *QUICK, "--directed")
+    assert code != 0
+    assert "with other settings (data, directed)" in errors or "with other settings (directed, data)" in errors
+
+
+def test_a_model_that_cannot_use_directions_says_so(asgat):
+    write_directed_graph()
+    code, _, errors = asgat(*FIT, "--directed", "--model", "gcn")
+    assert code == 2
+    assert "gcn cannot use directions. Models that can: asgat-plus" in errors

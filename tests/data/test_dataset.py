@@ -38,6 +38,13 @@ def test_to_pyg_with_one_split(dataset):
     assert "edge_weight" not in data
 
 
+def test_to_pyg_keeps_the_direction_of_edges(dataset):
+    graph = Graph.from_edges([[0, 2, 1], [1, 1, 0]], 4, directed=True)
+    data = replace(dataset, graph=graph).to_pyg()
+    assert data.edge_index.tolist() == [[0, 1, 2], [1, 0, 1]]
+    assert np.array_equal(Graph.from_pyg(data, directed=True).edge_index(), graph.edge_index())
+
+
 def test_to_pyg_with_several_splits_and_weights(dataset):
     weighted = Graph.from_edges([[0], [1]], 4, [0.5])
     data = replace(dataset, graph=weighted, splits=(split(), split((2,), (0,), (1,)))).to_pyg()

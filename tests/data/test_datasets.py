@@ -8,7 +8,10 @@ from asgat.errors import AsgatError
 from asgat.graph.homophily import beta
 
 PAPER = ["cora", "citeseer", "pubmed", "texas", "cornell", "wisconsin", "chameleon", "squirrel"]
-FILES = [*PAPER, "chameleon-out", "squirrel-out", "chameleon-filtered", "minesweeper", "cornell-true"]
+FILES = [
+    *PAPER, "chameleon-directed", "squirrel-directed", "chameleon-out", "squirrel-out", "chameleon-filtered",
+    "chameleon-filtered-directed", "minesweeper", "cornell-true",
+]  # fmt: skip
 NAMES = [*FILES, "csbm", "digits", "karate"]
 PUBLISHED = {  # nodes, entries, self-loops and β as the data files' own description gives them
     "texas": (183, 574, 16, 0.057),
@@ -61,6 +64,24 @@ def test_true_cornell_is_another(real_data):
     published, true = (load_dataset(name, data_dir=real_data) for name in ("cornell", "cornell-true"))
     assert "copy of Texas" in get_info("cornell").note
     assert np.bincount(published.y).tolist() != np.bincount(true.y).tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "reciprocal", "loops"),
+    [("chameleon", 0.260, 50), ("squirrel", 0.171, 140), ("chameleon-filtered", 0.692, 50)],
+)
+def test_directed_ones_are_the_undirected_ones_with_directions(real_data, name, reciprocal, loops):
+    plain, directed = (load_dataset(key, data_dir=real_data) for key in (name, f"{name}-directed"))
+    assert (plain.graph.directed, directed.graph.directed) == (False, True)
+    without = [data.graph.undirected.with_self_loops("remove").adjacency for data in (plain, directed)]
+    assert abs(without[0] - without[1]).nnz == 0
+    there = directed.graph.with_self_loops("remove").adjacency
+    assert there.multiply(there.T).nnz / there.nnz == pytest.approx(reciprocal, abs=5e-4)
+    assert directed.graph.num_entries - there.nnz == loops
+    assert np.array_equal(plain.x, directed.x)
+    assert np.array_equal(plain.y, directed.y)
+    for one, other in zip(plain.splits, directed.splits, strict=True):
+        assert all(np.array_equal(one.parts()[part], other.parts()[part]) for part in ("train", "val", "test"))
 
 
 def test_every_file_has_a_checksum_and_every_checksum_a_use():

@@ -48,6 +48,7 @@ def test_names_integer_width_memory_order_and_blocks_do_not_matter(monkeypatch):
     [
         {"graph": Graph.from_edges([[0, 1, 2], [1, 2, 0]], 4)},
         {"graph": Graph.from_edges([[0, 1, 2], [1, 2, 3]], 4, [1.0, 1.0, 0.5])},
+        {"graph": Graph(tiny().graph.adjacency, directed=True)},
         {"x": tiny().x + np.array([[0, 0]] * 3 + [[0, 1e-6]], dtype=np.float32) * 10},
         {"x": tiny().x.reshape(4, 2)[:, ::-1]},
         {"y": np.array([0, 1, 0, 0])},

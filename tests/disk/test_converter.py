@@ -1,4 +1,5 @@
 import importlib.util
+import json
 import tempfile
 from pathlib import Path
 
@@ -6,8 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.strategies import edge_lists, graphs
+from tests.strategies import directed_graphs, edge_lists, graphs
 
+from asgat.data.digest import dataset_digest
 from asgat.disk import converter
 from asgat.disk.converter import ORDERS, locality_order, write_graph
 from asgat.disk.disk_graph import OnDiskGraph
@@ -120,6 +122,43 @@ def test_an_existing_folder_is_left_alone(tmp_path):
         write_graph(tmp_path, [], features, labels, part)
 
 
+@settings(max_examples=30)
+@given(edge_lists(min_nodes=3), st.sampled_from(["none", "rcm"]), st.sampled_from(["keep", "add", "remove"]))
+def test_a_directed_graph_is_written_in_another_order(held, order, self_loops):
+    truth = held.graph(self_loops, directed=True)
+    features, labels, part = numbered(truth.num_nodes)
+    with tempfile.TemporaryDirectory() as folder:
+        where = Path(folder) / "graph"
+        write_graph(
+            where,
+            chunks(held, 3),
+            features,
+            labels,
+            part,
+            order=order,
+            self_loops=self_loops,
+            memory=256,
+            directed=True,
+        )
+        graph = OnDiskGraph(where)
+        dataset, node = graph.to_dataset(), graph.original_nodes()
+        assert graph.directed
+        assert dataset.graph.directed
+        assert np.array_equal(dataset.graph.adjacency.toarray(), truth.adjacency.toarray()[np.ix_(node, node)])
+        assert graph.digest() == dataset_digest(dataset)
+        with pytest.raises(AsgatError, match="is directed and can be trained on only in memory"):
+            graph.matrix()
+
+
+def test_a_folder_of_an_earlier_version_is_undirected(tmp_path):
+    features, labels, part = numbered(6)
+    write_graph(tmp_path / "g", [(np.array([0]), np.array([1]), None)], features, labels, part)
+    header = json.loads((tmp_path / "g" / "header.json").read_text())
+    assert header.pop("directed") is False
+    (tmp_path / "g" / "header.json").write_text(json.dumps(header))
+    assert not OnDiskGraph(tmp_path / "g").to_dataset().graph.directed
+
+
 @given(graphs(), st.sampled_from(["none", "rcm"]))
 def test_an_order_names_every_node_once(graph, order):
     found = locality_order(graph.adjacency.indptr, graph.adjacency.indices, order)
@@ -145,6 +184,13 @@ def test_a_shuffled_line_is_found_again(order):
     assert np.count_nonzero(np.diff(graph.edge_index() // 50, axis=0)) > 100
     if order == "rcm":
         assert bandwidth(graph, found) == 1
+
+
+@given(directed_graphs(), st.sampled_from(["none", "rcm"]))
+def test_directions_do_not_matter(graph, order):
+    found = locality_order(graph.adjacency.indptr, graph.adjacency.indices, order, directed=True)
+    without = graph.undirected.adjacency
+    assert found.tolist() == locality_order(without.indptr, without.indices, order).tolist()
 
 
 def test_unknown_orders_and_a_missing_metis_are_named(monkeypatch):

@@ -12,11 +12,11 @@ from asgat.errors import AsgatError
 
 
 @settings(max_examples=30)
-@given(edge_lists(), st.integers(64, 2000))
-def test_the_rows_are_those_of_the_graph_whatever_the_buckets(held, memory):
-    truth = held.graph().adjacency
+@given(edge_lists(), st.integers(64, 2000), st.booleans())
+def test_the_rows_are_those_of_the_graph_whatever_the_buckets(held, memory, directed):
+    truth = held.graph(directed=directed).adjacency
     with tempfile.TemporaryDirectory() as folder:
-        sorter = EdgeSorter(Path(folder), held.num_nodes, memory)
+        sorter = EdgeSorter(Path(folder), held.num_nodes, memory, directed)
         for half in (slice(0, held.ends.shape[1] // 2), slice(held.ends.shape[1] // 2, None)):
             sorter.add(held.ends[0, half], held.ends[1, half], held.weight[half])
         indptr, indices, weights = sorter.write()

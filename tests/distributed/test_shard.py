@@ -15,6 +15,7 @@ from asgat.data.synthetic import contextual_sbm
 from asgat.distributed.process_group import Group
 from asgat.distributed.shard import Exchange, InMemory, block_bounds, build_shard, check_distributed, shard_features
 from asgat.errors import AsgatError
+from asgat.graph import Graph
 from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.from_config import make_operator
 from asgat.nn.registry import make_config
@@ -97,8 +98,16 @@ def test_what_ranks_cannot_share_is_refused(model, changes, words):
         check_distributed(model, settings, source)
 
 
+def test_a_directed_graph_is_refused():
+    directed = Graph(DATA.graph.adjacency, directed=True)
+    source = InMemory(dataclasses.replace(DATA, graph=directed), config())
+    with pytest.raises(AsgatError, match="directed graph cannot be trained in parts; leave out --distributed"):
+        check_distributed("asgat-cheb", config(), source)
+
+
 def test_a_graph_on_disk_has_its_own_self_loops():
-    stored = dataclasses.make_dataclass("Stored", [("num_nodes", int), ("num_entries", int)])(500, 1000)
+    fields = [("num_nodes", int), ("num_entries", int), ("directed", bool)]
+    stored = dataclasses.make_dataclass("Stored", fields)(500, 1000, False)
     assert check_distributed("asgat-cheb", config(), stored) == "exact table"
     with pytest.raises(AsgatError, match="convert it with --self-loops"):
         check_distributed("asgat-cheb", config(self_loops="add"), stored)

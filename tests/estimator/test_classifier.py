@@ -1,5 +1,6 @@
 """The estimator: it learns, predicts other graphs, survives saving, and scikit-learn knows how to use it."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -226,3 +227,42 @@ def test_the_run_directory_is_that_of_every_run(fitted, tmp_path):
 def test_the_same_graph(blocks):
     assert same_graph(blocks, blocks)
     assert not same_graph(blocks, contextual_sbm(num_nodes=160, num_features=8))
+
+
+def test_directed_is_a_parameter():
+    assert clone(ASGATClassifier(directed=True)).directed is True
+    assert ASGATClassifier().get_params()["directed"] is False
+    one = load_dataset("karate")
+    other = replace(one, graph=Graph(one.graph.adjacency, directed=True))
+    assert not same_graph(one, other)
+
+
+def test_directions_are_used_whatever_library_the_graph_is_of(tmp_path):
+    """The classes differ only in which of them is linked to."""
+    networkx, pandas = pytest.importorskip("networkx"), pytest.importorskip("pandas")
+    from torch_geometric.data import Data
+
+    rng = np.random.default_rng(0)
+    ends = np.unique(2 * rng.integers(0, 40, (2, 300)) + [[0], [1]], axis=1)
+    y, x = np.arange(80) % 2, np.ones((80, 2)) * [1.0, 2.0] + 0.1 * rng.standard_normal((80, 2))
+    network = networkx.DiGraph()
+    network.add_nodes_from((i, {"x0": x[i, 0], "x1": x[i, 1]}) for i in range(80))
+    network.add_edges_from(ends.T.tolist())
+    nodes = pandas.DataFrame({"id": range(80), "x0": x[:, 0], "x1": x[:, 1]})
+    given = [
+        (Graph.from_edges(ends, 80, directed=True), x),
+        (network, None),
+        (Data(edge_index=torch.tensor(ends), x=torch.tensor(x), num_nodes=80), None),
+        ((pandas.DataFrame({"source": ends[0], "target": ends[1]}), nodes), None),
+    ]
+    fitted = [ASGATClassifier(**QUICK, directed=True).fit(graph, y, np.arange(50), x=own) for graph, own in given]
+    expected = fitted[0].predict_proba()
+    for model in fitted[1:]:
+        np.testing.assert_array_equal(model.predict_proba(), expected)
+    fitted[0].save_pretrained(tmp_path)
+    again = ASGATClassifier.from_pretrained(tmp_path)
+    assert again.directed
+    np.testing.assert_array_equal(again.predict_proba(), expected)
+    np.testing.assert_array_equal(again.predict_proba(*given[1]), expected)
+    turned = Graph.from_edges(ends[::-1], 80, directed=True)
+    assert np.abs(again.predict_proba(turned, x) - expected).max() > 1e-3

@@ -13,13 +13,14 @@ from asgat.estimator.graph_file import decode_graph, encode_graph
 from asgat.graph import Graph
 
 
-def dataset(num_nodes, edges, weight):
+def dataset(num_nodes, edges, weight, directed=False):
     rng = np.random.default_rng(num_nodes)
     y = rng.integers(-1, 3, size=num_nodes)
     y[0] = 2
     labelled = np.flatnonzero(y >= 0)
     split = Split(labelled[:1], labelled[1:2], labelled[2:])
-    graph = Graph.from_edges(np.array(edges, dtype=np.int64).reshape(-1, 2).T, num_nodes, weight)
+    ends = np.array(edges, dtype=np.int64).reshape(-1, 2).T
+    graph = Graph.from_edges(ends, num_nodes, weight, directed=directed)
     return Dataset("own", graph, rng.standard_normal((num_nodes, 2)).astype(np.float32), y, (split,), 3)
 
 
@@ -30,12 +31,13 @@ def test_a_round_trip_loses_nothing(tmp_path_factory, data):
     edges = data.draw(st.lists(st.tuples(node, node), max_size=20))
     weight = data.draw(st.lists(st.floats(0.1, 9.0), min_size=len(edges), max_size=len(edges)))
     ids = data.draw(st.lists(st.text(max_size=5), min_size=num_nodes, max_size=num_nodes))
-    before = dataset(num_nodes, edges, weight)
+    before = dataset(num_nodes, edges, weight, data.draw(st.booleans()))
     path = tmp_path_factory.mktemp("graph") / "graph.npz"
     path.write_bytes(encode_graph(before, ids))
     after, after_ids = decode_graph(path, "own")
     assert after_ids == ids
     assert (after.graph.adjacency != before.graph.adjacency).nnz == 0
+    assert after.graph.directed == before.graph.directed
     assert np.array_equal(after.x, before.x)
     assert np.array_equal(after.y, before.y)
     for part, nodes in before.splits[0].parts().items():
@@ -47,6 +49,7 @@ def test_numpy_alone_can_read_it(tmp_path):
     held = np.load(io.BytesIO(encode_graph(before, ["a", "bc", "", "ü"])), allow_pickle=False)
     assert held["edges"].tolist() == [[0, 2], [1, 2]]
     assert held["ids"].tobytes().decode() == "abcü"
+    assert "directed" not in held, "as in files of earlier versions, which are read as undirected"
     assert held["id_ends"].tolist() == [1, 3, 3, 5]
 
 

@@ -93,3 +93,40 @@ def test_a_graph_without_edges():
     assert (found.edges, found.isolated, found.judged, found.beta) == (0, 4, 0, 0.0)
     assert np.isnan(found.edge_homophily)
     assert own.graph.num_entries == Graph.from_edges([[], []], 4).num_entries
+
+
+def examined(edges, directed=False, reciprocal=None):
+    n = int(edges.max()) + 1
+    label = Column.of_texts("kind", [str(i % 2) for i in range(n)])
+    own = UserGraph([str(i) for i in range(n)], edges, [], None, label, directed=directed, reciprocal=reciprocal)
+    encoded = encode_user_graph(own)
+    return examine(own, encoded.dataset, encoded.encoding.class_names, encoded.notes)
+
+
+def test_counts_of_a_directed_graph():
+    # 0 to 1 twice and back, 1 to 2, 3 to 2, a loop at 4
+    health = examined(np.array([[0, 0, 1, 1, 3, 4], [1, 1, 0, 2, 2, 4]]), directed=True)
+    assert health.directed
+    assert (health.nodes, health.edges, health.given_edges) == (5, 5, 6)
+    assert (health.duplicates, health.self_loops, health.isolated) == (1, 1, 0)
+    assert (health.components, health.largest_component) == (2, 4)
+    assert health.mean_degree == pytest.approx(4 / 5)
+    assert health.judged == 4, "2 has edges, though none that begin there"
+    assert "1 row of the edges repeat another: merged." in health.changes
+    assert Health.from_dict(json.loads(json.dumps(health.to_dict()))) == health
+
+
+@pytest.mark.parametrize(
+    ("reciprocal", "words"),
+    [(0.03, "Only 3 % of the edges also run"), (0.0, "None of the edges also run"), (0.2, None), (None, None)],
+)
+def test_edges_that_seem_to_have_a_direction_are_pointed_out(reciprocal, words):
+    line = np.stack([np.arange(20), np.arange(1, 21)])
+    advice = [change for change in examined(line, reciprocal=reciprocal).changes if "--directed" in change]
+    assert [change.startswith(words) for change in advice] == [True] * (words is not None)
+    assert not any("--directed" in change for change in examined(line, True, reciprocal).changes)
+
+
+def test_figures_of_earlier_versions_say_nothing_of_directions(health):
+    values = {key: value for key, value in health.to_dict().items() if key not in ("directed", "reciprocal")}
+    assert Health.from_dict(values).directed is False

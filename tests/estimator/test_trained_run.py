@@ -1,6 +1,7 @@
 """Run directories read back with the graph they were trained on."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from asgat.data import load_dataset
 from asgat.errors import AsgatError
 from asgat.estimator.graph_file import encode_graph
 from asgat.estimator.trained_run import load_run
+from asgat.graph import Graph
 from asgat.nn.registry import make_config
 from asgat.training.run_directory import encode_model, load_model, read_metadata
 from asgat.training.runner import run
@@ -65,6 +67,15 @@ def test_a_run_on_a_graph_of_the_users_own(trained, tmp_path):
 def test_files_that_do_not_match_are_refused(trained, tmp_path):
     with pytest.raises(AsgatError, match="do not match: the model has"):
         load_run(own(trained, tmp_path, classes=("a", "b", "c")))
+
+
+def test_a_directed_graph_does_not_match_an_undirected_model(trained, tmp_path):
+    own(trained, tmp_path)
+    club = load_dataset("karate")
+    directed = replace(club, graph=Graph(club.graph.adjacency, directed=True))
+    (tmp_path / "graph.npz").write_bytes(encode_graph(directed, [f"member {i}" for i in range(34)]))
+    with pytest.raises(AsgatError, match="do not match: either the model or the graph is directed; fit again"):
+        load_run(tmp_path)
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"classes": 3, "feature_names": []}', "[" * 100_000])

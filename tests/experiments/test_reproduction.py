@@ -63,3 +63,8 @@ def test_earlier_files_are_renewed_once(nowhere):
         reproduction = Reproduction(nowhere, fresh=fresh)
         found = [cached_json(path, lambda: next(values), reproduction.must_renew(path)) for _ in range(2)]
         assert found == expected
+
+
+def test_a_directed_graph_is_refused(real_data, tmp_path):
+    with pytest.raises(AsgatError, match="chameleon-filtered-directed is directed, and the paper's graphs are not"):
+        Reproduction(tmp_path, data_dir=real_data).load("chameleon-filtered-directed")

@@ -8,9 +8,11 @@ from tests.strategies import ZOO
 
 from asgat.data import load_dataset
 from asgat.errors import AsgatError
+from asgat.estimator.classifier import ASGATClassifier
 from asgat.estimator.trained_run import load_run
 from asgat.explain import BAND_NAMES, attention_rows, check_attends, explain
 from asgat.filters import HeatFilter
+from asgat.graph import Graph
 from asgat.nn import ASGAT, ASGATConv
 from asgat.nn.registry import make_config
 from asgat.spectral import ChebyshevOperator, ExactOperator
@@ -84,6 +86,28 @@ def test_a_head_that_is_flat_at_zero_names_no_band():
     assert (rows.band == -1).all()
 
 
+@pytest.mark.parametrize("k", [3, None])
+def test_rows_of_a_directed_graph_are_those_of_both_copies_of_a_node(k):
+    graph = Graph.from_edges([[0, 1, 1, 2, 4, 4], [1, 0, 2, 3, 0, 4]], 6, directed=True)
+    model, operator = model_on(graph, k=k), ChebyshevOperator(graph.double_cover, order=6)
+    nodes, distance = np.array([4, 0, 5]), dense.hops(graph.undirected)
+    for conv, rows in zip(model.convs, attention_rows(model, operator, graph, nodes), strict=True):
+        with torch.no_grad():
+            expected = conv.attention(operator).to_dense().numpy()
+        assert rows.nodes.tolist() == [4, 4, 0, 0, 5, 5]
+        assert rows.side is not None
+        assert rows.index_side is not None
+        assert rows.side.tolist() == [0, 1, 0, 1, 0, 1]
+        weights = np.zeros((conv.heads, 6, 12))
+        for head, row, place in np.ndindex(rows.index.shape):
+            at = head, row, place
+            weights[head, row, 2 * rows.index[at] + rows.index_side[at]] += rows.weight[at]
+            if np.isfinite(rows.score[at]):
+                assert rows.hops[at] == distance[rows.nodes[row], rows.index[at]]
+                assert rows.bands[at].sum() == pytest.approx(rows.score[at], abs=1e-5)
+        np.testing.assert_allclose(weights, expected[:, [8, 9, 0, 1, 10, 11]], atol=1e-6)
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     path = tmp_path_factory.mktemp("run")
@@ -132,3 +156,17 @@ def test_pygs_attention_explainer_refuses_our_layers(module):
     with pytest.raises(ValueError, match="Could not collect any attention coefficients"):
         explainer(torch.randn(34, 5), edges)
     assert not any(isinstance(part, MessagePassing) for part in module.modules())
+
+
+def test_explain_tells_the_sides_of_a_directed_graph_apart(tmp_path):
+    club = load_dataset("karate")
+    graph = Graph.from_edges(club.graph.edges_once()[0], 34, directed=True)
+    model = ASGATClassifier(epochs=3, hidden=4, heads=2, k=4, order=5, directed=True)
+    model.fit(graph, club.y, x=club.x).save_pretrained(tmp_path)
+    rows = explain(load_run(tmp_path), 7)
+    assert {row["node_side"] for row in rows} == {"out", "in"}
+    for layer, head, side in {(row["layer"], row["head"], row["side"]) for row in rows}:
+        mine = [row for row in rows if (row["layer"], row["head"], row["side"]) == (layer, head, side)]
+        assert len(mine) <= 4
+        assert sum(row["weight"] for row in mine) == pytest.approx(1.0, abs=1e-5)
+    assert {row["side"] for row in rows} == {"out", "in"}

@@ -1,24 +1,27 @@
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from tests import dense
-from tests.strategies import ZOO, edge_lists, graphs, permuted
+from tests.strategies import ZOO, directed_graphs, edge_lists, graphs, permuted
 from torch_geometric.data import Batch, Data
 
 from asgat.errors import AsgatError
 from asgat.graph import Graph
 
 
-def adjacency_by_hand(edges, self_loops="keep"):
+def adjacency_by_hand(edges, self_loops="keep", directed=False):
     """The largest weight of every pair, entry by entry."""
     out = np.zeros((edges.num_nodes, edges.num_nodes))
     for (u, v), weight in zip(edges.ends.T, edges.weight, strict=True):
         if u != v or self_loops != "remove":
-            out[u, v] = out[v, u] = max(out[u, v], weight)
+            out[u, v] = max(out[u, v], weight)
+            if not directed:
+                out[v, u] = out[u, v]
     if self_loops == "add":
         for v in range(edges.num_nodes):
             out[v, v] = out[v, v] or 1.0
@@ -26,7 +29,8 @@ def adjacency_by_hand(edges, self_loops="keep"):
 
 
 def same(graph, other):
-    return graph.num_nodes == other.num_nodes and np.array_equal(graph.adjacency.toarray(), other.adjacency.toarray())
+    sizes = graph.num_nodes == other.num_nodes and graph.directed == other.directed
+    return sizes and np.array_equal(graph.adjacency.toarray(), other.adjacency.toarray())
 
 
 # -- construction ------------------------------------------------------------------------------------------
@@ -280,3 +284,114 @@ def test_repr():
 def test_a_graph_cannot_be_changed():
     with pytest.raises(AttributeError):
         ZOO["path"].adjacency = None  # type: ignore[misc, assignment]
+
+
+# -- direction ---------------------------------------------------------------------------------------------
+
+
+@given(edge_lists(min_nodes=0), st.sampled_from(["keep", "add", "remove"]))
+def test_directed_adjacency(edges, self_loops):
+    graph = edges.graph(self_loops, directed=True)
+    expected = adjacency_by_hand(edges, self_loops, directed=True)
+    assert graph.directed
+    assert np.array_equal(graph.adjacency.toarray(), expected)
+    assert graph.num_entries == np.count_nonzero(expected), "no zero is stored"
+    assert np.array_equal(graph.isolated, (expected == 0).all(axis=1) & (expected == 0).all(axis=0))
+    np.testing.assert_allclose(graph.degree, expected.sum(axis=1))
+    ends, weight = graph.edges_once()
+    assert np.array_equal(ends, graph.edge_index())
+    assert same(graph, Graph.from_edges(ends, graph.num_nodes, weight, directed=True))
+    assert same(graph, edges.graph(directed=True).with_self_loops(self_loops))
+    assert same(graph.undirected, edges.graph(self_loops))
+    assert np.array_equal(graph.components, graph.undirected.components)
+    assert repr(graph).endswith(", directed=True)")
+
+
+@given(edge_lists(zero_weights=False))
+def test_all_directed_constructors_agree(edges):
+    graph = edges.graph(directed=True)
+    row, col = edges.ends
+    tensors = torch.from_numpy(edges.ends), torch.from_numpy(edges.weight)
+    data = Data(edge_index=tensors[0], edge_weight=tensors[1], num_nodes=edges.num_nodes)
+    assert same(graph, Graph.from_pyg(data, directed=True))
+    network = nx.MultiDiGraph()
+    network.add_nodes_from(range(edges.num_nodes))
+    network.add_weighted_edges_from(zip(row.tolist(), col.tolist(), edges.weight.tolist(), strict=True))
+    assert same(graph, Graph.from_networkx(network, directed=True))
+    frame = pd.DataFrame({"source": row, "target": col, "w": edges.weight})
+    assert same(graph, Graph.from_pandas(frame, weight="w", nodes=range(edges.num_nodes), directed=True))
+    for kind in (sp.csr_array, sp.coo_array, sp.csc_matrix):
+        assert same(graph, Graph.from_scipy(kind(graph.adjacency), directed=True))
+
+
+@given(edge_lists(zero_weights=False))
+def test_an_undirected_networkx_graph_read_as_directed_has_both_directions(edges):
+    network = nx.Graph()
+    network.add_nodes_from(range(edges.num_nodes))
+    network.add_edges_from(edges.ends.T.tolist())
+    both = Graph.from_networkx(network, directed=True)
+    assert np.array_equal(both.adjacency.toarray(), Graph.from_networkx(network).adjacency.toarray())
+
+
+@given(directed_graphs(min_nodes=0))
+def test_the_double_cover_is_bipartite_with_the_directed_matrix_between_its_halves(graph):
+    cover, n = graph.double_cover, graph.num_nodes
+    expected, adjacency = np.zeros((2 * n, 2 * n)), graph.adjacency.toarray()
+    for v in range(n):
+        for u in range(n):
+            expected[2 * v, 2 * u + 1] = expected[2 * u + 1, 2 * v] = adjacency[v, u]
+    assert not cover.directed
+    assert np.array_equal(cover.adjacency.toarray(), expected)
+    assert graph.spectral_graph is cover
+    assert cover.spectral_graph is cover
+    np.testing.assert_allclose(step_matrix(graph), cover.normalised_adjacency.toarray()[::2, 1::2], atol=1e-14)
+
+
+def step_matrix(graph):
+    """S = D_out^(-1/2) A D_in^(-1/2), entry by entry."""
+    adjacency = graph.adjacency.toarray()
+    out, into = adjacency.sum(axis=1), adjacency.sum(axis=0)
+    step = np.zeros_like(adjacency)
+    for v, u in np.argwhere(adjacency):
+        step[v, u] = adjacency[v, u] / np.sqrt(out[v] * into[u])
+    return step
+
+
+def response(value, coefficients):
+    """A smooth response that is neither even nor odd around 1."""
+    return np.polynomial.chebyshev.chebval(value - 1.0, coefficients) + 0.3 * np.exp(-value)
+
+
+@given(directed_graphs(max_nodes=9), st.lists(st.floats(-2, 2), min_size=1, max_size=6))
+def test_responses_on_the_double_cover_are_those_of_the_singular_values(graph, coefficients):
+    left, sigma, right = np.linalg.svd(step_matrix(graph))
+    laplacian = graph.double_cover.laplacian.toarray()
+    value, vector = np.linalg.eigh(laplacian)
+    np.testing.assert_allclose(value, np.sort(np.concatenate([1 - sigma, 1 + sigma])), atol=1e-9)
+    scores = vector @ np.diag(response(value, coefficients)) @ vector.T
+    low, high = response(1 - sigma, coefficients), response(1 + sigma, coefficients)
+    odd, even = np.diag((low - high) / 2), np.diag((low + high) / 2)
+    np.testing.assert_allclose(scores[::2, 1::2], left @ odd @ right, atol=1e-9)
+    np.testing.assert_allclose(scores[1::2, ::2], (left @ odd @ right).T, atol=1e-9)
+    np.testing.assert_allclose(scores[::2, ::2], left @ even @ left.T, atol=1e-9)
+    np.testing.assert_allclose(scores[1::2, 1::2], right.T @ even @ right, atol=1e-9)
+
+
+@given(graphs(max_nodes=9), st.lists(st.floats(-2, 2), min_size=1, max_size=6))
+def test_on_a_symmetric_graph_the_halves_are_the_even_and_odd_parts_of_a_response(graph, coefficients):
+    """S = I - L: between sources and targets it is ½[g(λ) - g(2 - λ)], within each half ½[g(λ) + g(2 - λ)]."""
+    symmetric = Graph(graph.adjacency, directed=True)
+    value, vector = np.linalg.eigh(graph.laplacian.toarray())
+    low, high = response(value, coefficients), response(2 - value, coefficients)
+    odd, even = (vector @ np.diag(part / 2) @ vector.T for part in (low - high, low + high))
+    cover, basis = np.linalg.eigh(symmetric.double_cover.laplacian.toarray())
+    scores = basis @ np.diag(response(cover, coefficients)) @ basis.T
+    for block, expected in ((scores[::2, 1::2], odd), (scores[1::2, ::2], odd), (scores[::2, ::2], even)):
+        np.testing.assert_allclose(block, expected, atol=1e-9)
+    np.testing.assert_allclose(scores[1::2, 1::2], even, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["normalised_adjacency", "laplacian", "lambda_max"])
+def test_a_directed_graph_has_no_laplacian_of_its_own(name):
+    with pytest.raises(AsgatError, match="no symmetric Laplacian; use its double_cover, or undirected"):
+        getattr(Graph.from_edges([[0, 1], [1, 2]], 3, directed=True), name)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.strategies import graphs
+from tests.strategies import directed_graphs, graphs
 
 from asgat.graph import Graph
 from asgat.graph.homophily import adjusted_homophily, beta, edge_homophily, node_homophily
@@ -95,3 +95,22 @@ def test_labels_independent_of_edges_give_adjusted_homophily_near_zero():
     y = rng.choice(3, 3000, p=[0.7, 0.2, 0.1])
     assert abs(adjusted_homophily(graph, y)) < 0.02
     assert edge_homophily(graph, y) > 0.5
+
+
+@given(directed_graphs(), st.data())
+def test_every_directed_edge_counts_at_both_of_its_ends(graph, data):
+    labels = st.lists(st.integers(-1, 3), min_size=graph.num_nodes, max_size=graph.num_nodes)
+    y = np.array(data.draw(labels), dtype=np.int64)
+    edges = [(u, v) for u, v in graph.edge_index().T.tolist() if u != v and y[u] >= 0 and y[v] >= 0]
+    for v in range(graph.num_nodes):
+        others = [b if a == v else a for a, b in edges if v in (a, b)]
+        expected = sum(y[u] == y[v] for u in others) / len(others) if others else 0.0
+        assert node_homophily(graph, y)[v] == pytest.approx(expected)
+    assert near(edge_homophily(graph, y), sum(y[u] == y[v] for u, v in edges) / len(edges) if edges else math.nan)
+
+
+@given(labelled_graphs())
+def test_a_graph_with_every_edge_both_ways_has_the_same_values_directed(case):
+    graph, y = case
+    for measure in MEASURES:
+        assert near(measure(Graph(graph.adjacency, directed=True), y), measure(graph, y))

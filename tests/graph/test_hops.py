@@ -1,6 +1,6 @@
 import numpy as np
 from hypothesis import given
-from tests.strategies import ZOO, graphs
+from tests.strategies import ZOO, directed_graphs, graphs
 
 from asgat.graph.hops import hop_distances
 
@@ -25,3 +25,9 @@ def test_is_the_number_of_hops(graph):
 def test_sources_may_be_any():
     assert hop_distances(ZOO["path"], np.array([5, 2])).tolist() == [[5, 4, 3, 2, 1, 0], [2, 1, 0, 1, 2, 3]]
     assert hop_distances(ZOO["path"], np.empty(0, dtype=np.int64)).shape == (0, 6)
+
+
+@given(directed_graphs())
+def test_directions_are_ignored(graph):
+    nodes = np.arange(graph.num_nodes)
+    assert np.array_equal(hop_distances(graph, nodes), hop_distances(graph.undirected, nodes))

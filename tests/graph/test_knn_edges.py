@@ -5,7 +5,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.strategies import ZOO
+from tests.strategies import ZOO, directed_graphs
 from tests.training.tiny import tiny_dataset
 
 from asgat.errors import AsgatError
@@ -139,3 +139,16 @@ def test_advice_that_knows_nothing_of_the_new_links_is_not_taken():
     assert k == [1, 10]
     whole = ASGATClassifier(epochs=1, settings={"similar": 2}).fit(data.graph, data.y, x=data.x)
     assert whole.config_.to_dict()["k"] == whole.health_.advice[0].value, "other advice is"
+
+
+@given(st.data())
+def test_edges_keep_their_direction_and_new_ones_run_both_ways(data):
+    graph = data.draw(directed_graphs())
+    x = data.draw(features(graph.num_nodes))
+    joined = add_knn_edges(graph, x, 2, 0.5)
+    assert joined.directed
+    before, after = graph.adjacency.toarray(), joined.adjacency.toarray()
+    empty = Graph.from_edges(np.zeros((2, 0)), graph.num_nodes)
+    between = before[(before > 0) & ~np.eye(len(before), dtype=bool)]
+    new = 0.5 * (between.mean() if len(between) else 1.0) * (add_knn_edges(empty, x, 2, 1.0).adjacency.toarray() > 0)
+    np.testing.assert_allclose(after, np.maximum(before, new), rtol=1e-12)

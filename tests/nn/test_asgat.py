@@ -264,8 +264,8 @@ def test_copies_after_a_forward_with_a_cached_operator(copied):
     net = model(operator="chebyshev", cached=True, propagate=True, filter=HeatFilter)
     expected = net(X, GRAPH)
     other = copied(net)
-    held = other.convs[0]._cache.operator
-    assert held is (net.convs[0]._cache.operator if copied is copy.deepcopy else None)
+    held = other.convs[0].operators.kept
+    assert held is (net.convs[0].operators.kept if copied is copy.deepcopy else None)
     assert torch.equal(other(X, GRAPH), expected)
     with torch.no_grad():
         other.convs[0].weight.zero_()

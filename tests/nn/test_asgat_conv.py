@@ -220,7 +220,7 @@ def test_nothing_in_the_state_depends_on_the_graph():
     other = layer(seed=2, root=True)
     other.load_state_dict(state)
     small = generic_graph(7, 9)
-    trained.cached, trained._cache.operator = False, None
+    trained.operators.cached, trained.operators.kept = False, None
     assert torch.equal(other(features(small), small), trained(features(small), small))
 
 

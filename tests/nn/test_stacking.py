@@ -16,7 +16,7 @@ from asgat.filters import BandStop, HeatFilter, MLPFilter, PolynomialFilter, Wal
 from asgat.graph import Graph
 from asgat.kernels import dropout_seeds
 from asgat.kernels.sparse_features import SparseFeatures
-from asgat.nn import ASGAT, ASGATConv
+from asgat.nn import ASGAT, ASGATConv, ASGATDeep
 from asgat.nn.baselines import MLP
 from asgat.nn.ensemble import Ensemble
 from asgat.nn.stacking import count_dropouts, load_run_state, stack, stackable
@@ -43,6 +43,10 @@ OPTIONS: list[dict[str, Any]] = [
     {"filter": lambda heads: BandStop(MLPFilter(heads, hidden=(5,)), 0.5, 1.0)},
     {"filter": partial(MLPFilter, hidden=(6, 5), output_activation="relu")},
     {"filter": partial(MLPFilter, hidden=(6, 5), exact_bias=True)},
+    {"deep": True, "channels": "attention+filters+mean", "attention_dropout": True},
+    {"deep": True, "channels": "filters", "num_layers": 1},
+    {"deep": True, "directed": True, "channels": "attention+filters+mean"},
+    {"directed": True, "root": True, "out_heads": 2, "propagate": True},
 ]
 
 
@@ -51,9 +55,10 @@ def features(graph: Graph, sparse: bool, dtype: torch.dtype) -> Tensor | SparseF
     return SparseFeatures.from_dense(x * (x > 0.3), dtype=dtype) if sparse else x
 
 
-def make(run: int, dtype: torch.dtype, dropout: float = 0.0, **options: Any) -> ASGAT:
+def make(run: int, dtype: torch.dtype, dropout: float = 0.0, deep: bool = False, **options: Any) -> Any:
     torch.manual_seed(run)
-    return ASGAT(FEATURES, 4, 3, dropout=dropout, **{"heads": 2, "k": 3, **options}).to(dtype)
+    kind = ASGATDeep if deep else ASGAT
+    return kind(FEATURES, 4, 3, dropout=dropout, **{"heads": 2, "k": 3, **options}).to(dtype)
 
 
 def seeds_of(runs: list[int], dropout: list[float]) -> Any:
@@ -113,7 +118,8 @@ def check(
     dropout: tuple[float, ...] = (0.3, 0.0, 0.6),
     **options: Any,
 ) -> None:
-    inputs = features(graph, sparse, dtype), OPERATORS[operator](graph, dtype=dtype)
+    covered = graph.double_cover if options.get("directed") else graph
+    inputs = features(graph, sparse, dtype), OPERATORS[operator](covered, dtype=dtype)
     models = [make(run, dtype, p, **options) for run, p in enumerate(dropout)]
     singles = [alone(model, run, inputs) for run, model in enumerate(models)]
     for runs in (list(range(len(models))), [2, 0], [0], [1]):
@@ -281,7 +287,7 @@ def test_on_cuda(device, options, operator, sparse):
     graph = ZOO["generic too"]
     x = features(graph, sparse, torch.float64)
     models = [make(run, torch.float64, p, **options) for run, p in enumerate((0.3, 0.0, 0.6))]
-    held = OPERATORS[operator](graph, dtype=torch.float64)
+    held = OPERATORS[operator](graph.double_cover if options.get("directed") else graph, dtype=torch.float64)
     singles = [alone(model, run, (x, held)) for run, model in enumerate(models)]
     for runs in ([0, 1, 2], [2]):
         stacked = stack([models[run].to(device) for run in runs])

@@ -10,8 +10,10 @@ from tests.report.conftest import train
 from asgat.data import load_dataset
 from asgat.errors import AsgatError
 from asgat.estimator.trained_run import load_run
+from asgat.graph import Graph
 from asgat.report import content as module
 from asgat.report.content import accuracy_by_homophily, attention_distance, confusion, report_content, training_curves
+from asgat.spectral import ChebyshevOperator
 
 
 @pytest.fixture(scope="module")
@@ -181,3 +183,21 @@ def test_of_an_ensemble_the_first_network_is_shown(tmp_path):
     prediction = run.logits().argmax(-1).numpy()
     hits = prediction[run.test_mask] == run.y[run.test_mask]
     assert hits.mean() == pytest.approx(row["micro_f1"])
+
+
+def test_attention_distance_in_a_directed_graph_has_a_row_for_each_side(karate_run):
+    import torch
+
+    directed = Graph.from_edges(karate_run.graph.edges_once()[0], 34, directed=True)
+    operator = ChebyshevOperator(directed.double_cover, order=6)
+    held = attention_distance(karate_run.model, operator, directed)
+    distance = np.repeat(np.repeat(dense.hops(karate_run.graph), 2, axis=0), 2, axis=1)
+    for conv, shares in zip(karate_run.model.convs, held["layers"], strict=True):
+        with torch.no_grad():
+            weights = conv.attention(operator).to_dense().numpy()
+        assert len(shares) == 2 * conv.heads
+        for row, found in enumerate(shares):
+            side = weights[row // 2, row % 2 :: 2]
+            expected = [side[distance[row % 2 :: 2] == hops].sum() / 34 for hops in range(5)]
+            np.testing.assert_allclose(found[:5], expected, atol=1e-3)
+    assert (held["nodes"], held["total"]) == (34, 34)

@@ -10,7 +10,7 @@ from tests.strategies import graphs
 from asgat.explain import explain
 from asgat.graph import Graph
 from asgat.report import explorer as module
-from asgat.report.explorer import LINES, NEAR, SECOND, explorer, neighbourhood, renumber, sample_nodes
+from asgat.report.explorer import LINES, NEAR, SECOND, WIDTH, explorer, neighbourhood, renumber, sample_nodes
 
 
 @given(st.lists(st.integers(-1, 4), min_size=1, max_size=200), st.integers(5, 60), st.randoms(use_true_random=False))
@@ -55,10 +55,10 @@ def test_a_large_neighbourhood_is_bounded_and_keeps_attended_nodes():
 
 
 def test_renumbering_is_consistent():
-    drawn = [{"node": 7, "near": [9], "second": [3], "edges": [[7, 9], [9, 3]], "heads": [[[3, 100, 2, 0]]]}]
+    drawn = [{"node": 7, "near": [9], "second": [3], "edges": [[7, 9], [9, 3]], "heads": [[[3, 100, 2, 0, 1]]]}]
     numbers = renumber(drawn)
     assert list(numbers) == [7, 9, 3]
-    assert drawn[0] == {"node": 0, "near": [1], "second": [2], "edges": [0, 1, 1, 2], "heads": [[[2, 100, 2, 0]]]}
+    assert drawn[0] == {"node": 0, "near": [1], "second": [2], "edges": [0, 1, 1, 2], "heads": [[[2, 100, 2, 0, 1]]]}
 
 
 def test_the_explorer_agrees_with_explain(karate_run):
@@ -73,7 +73,7 @@ def test_the_explorer_agrees_with_explain(karate_run):
         rows = explain(karate_run, node)
         for layer, heads in enumerate(pick["heads"]):
             for head, flat in enumerate(heads):
-                attended = [(int(ids[flat[i]]), flat[i + 1] / 1e4, flat[i + 2]) for i in range(0, len(flat), 4)]
+                attended = [(int(ids[flat[i]]), flat[i + 1] / 1e4, flat[i + 2]) for i in range(0, len(flat), WIDTH)]
                 same = [row for row in rows if (row["layer"], row["head"]) == (layer + 1, head + 1)]
                 assert [(u, hops) for u, _, hops in attended] == [(row["node"], row["hops"]) for row in same]
                 assert [w for _, w, _ in attended] == pytest.approx([row["weight"] for row in same], abs=1e-4)
@@ -93,3 +93,10 @@ def test_a_model_without_attention_shows_neighbourhoods(gcn):
     held = explorer(run, run.y)
     assert len(held["picks"]) == 34
     assert all(pick["heads"] == [] and pick["near"] for pick in held["picks"])
+
+
+def test_the_neighbourhood_in_a_directed_graph_has_edges_with_directions():
+    graph = Graph.from_edges([[0, 1, 2, 3, 3, 1], [1, 0, 1, 2, 3, 1]], 5, directed=True)
+    found = neighbourhood(graph, 1, np.array([], dtype=np.int64))
+    assert (found["near"], found["second"]) == ([0, 2], [3])
+    assert sorted(map(tuple, found["edges"])) == [(0, 1), (1, 0), (2, 1), (3, 2)]

@@ -151,6 +151,12 @@ def test_a_comparison_of_nothing_new_is_the_same_picture(tmp_path):
     assert not np.array_equal(first, compare(tmp_path, result("mlp", 0.6), result("gcn", 0.3)))
 
 
+def test_a_directed_graph_has_the_spectrum_of_its_double_cover(tmp_path):
+    directed = Graph.from_edges(KARATE.edges_once()[0], 34, directed=True)
+    model = model_with()
+    assert np.array_equal(draw(tmp_path, model, directed), draw(tmp_path, model, directed.double_cover))
+
+
 def test_a_figure_is_written_in_its_size(tmp_path):
     path = write_png(new_figure(3.0, 2.0), tmp_path / "folder" / "figure.png", dpi=100)
     assert path == tmp_path / "folder" / "figure.png"

@@ -7,7 +7,9 @@ import pytest
 from tests.report.conftest import EVIL
 
 from asgat.data import load_dataset
+from asgat.estimator.classifier import ASGATClassifier
 from asgat.estimator.trained_run import load_run
+from asgat.graph import Graph
 from asgat.recipe import load_config
 from asgat.report.html import embed, render, write_report
 from asgat.training.runner import run
@@ -206,3 +208,33 @@ def test_a_model_without_attention_has_a_page_too(browser, gcn):
         assert marks(browser, chart) > 0
     assert browser.evaluate("document.getElementById('filters').hidden && document.getElementById('distance').hidden")
     assert browser.evaluate("document.querySelectorAll('#graph .attention').length") == 0
+
+
+@pytest.fixture(scope="module")
+def directed(tmp_path_factory):
+    club = load_dataset("karate")
+    graph = Graph.from_edges(club.graph.edges_once()[0], 34, directed=True)
+    model = ASGATClassifier(epochs=8, hidden=4, heads=3, k=4, order=5, directed=True)
+    path = model.fit(graph, club.y, range(20), x=club.x).save_pretrained(tmp_path_factory.mktemp("directed"))
+    return write_report(load_run(path))[0]
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_the_sides_of_a_directed_graph_can_be_shown_apart(browser, directed, width):
+    browser.open(directed, width, fragment="#node=2")
+    check_quiet(browser)
+    for chart in CHARTS:
+        assert marks(browser, chart) > 0, f"{chart} is empty"
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
+    assert browser.evaluate("document.querySelectorAll('#graph .arrow').length") > 0
+    assert browser.evaluate("[...document.querySelectorAll('#attended th')].map((h) => h.textContent)") == [
+        "Layer", "Head", "Side", "Node", "Its side", "Weight", "Hops", "Class", "Band",
+    ]  # fmt: skip
+    sides = "[...new Set([...document.querySelectorAll('#attended tbody tr')].map((r) => r.cells[2].textContent))]"
+    assert browser.evaluate(sides) == ["out", "in"]
+    drawn = browser.evaluate("document.querySelectorAll('#graph .attention').length")
+    browser.evaluate("document.querySelector('input[data-side=out]').click()")
+    browser.settle()
+    assert browser.evaluate(sides) == ["in"]
+    assert 0 < browser.evaluate("document.querySelectorAll('#graph .attention').length") < drawn
+    check_quiet(browser)

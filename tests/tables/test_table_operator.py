@@ -132,6 +132,36 @@ def test_top_of_a_short_table_is_within_its_certificate(seed, k, cap, name):
     check_against_all_pairs(graph, operator, dense.filters()[name], k)
 
 
+def random_directed_graph(seed):
+    """Directed edges, one-way and both ways, with self-loops and nodes without edges; weighted every other time."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(4, 40))
+    ends = rng.integers(0, rng.integers(2, n + 1), size=(2, int(rng.integers(1, 4 * n))))
+    back = ends[::-1, rng.random(ends.shape[1]) < 0.3]
+    ends = np.concatenate([ends, back], axis=1)
+    return Graph.from_edges(ends, n, rng.uniform(0.1, 5.0, ends.shape[1]) if seed % 2 else None, directed=True)
+
+
+def test_the_certificate_holds_on_the_double_covers_of_hundreds_of_directed_graphs():
+    incomplete, errors = 0, []
+    for seed in range(300):
+        rng = np.random.default_rng(1000 + seed)
+        cover = random_directed_graph(seed).double_cover
+        torch.manual_seed(seed)
+        filter = MLPFilter(2).double()
+        with torch.no_grad():
+            for parameter in filter.parameters():
+                parameter.mul_(float(rng.uniform(0.5, 4.0)))
+        order, k = int(rng.integers(2, 9)), int(rng.integers(1, 6))
+        candidates, cap = int(rng.integers(k, k + 4)), int(rng.integers(0, 5))
+        operator = TableOperator(cover, order, dtype=DOUBLE, candidates=candidates, cap=cap, storage=DOUBLE)
+        incomplete += not operator.table.complete.all()
+        _, loss = check_against_all_pairs(cover, operator, filter, k)
+        errors.append(float(loss.detach().abs().max()))
+    assert incomplete > 150
+    assert sum(error > 1e-6 for error in errors) > 40, "some tables were too short, and their certificates said so"
+
+
 def test_more_candidates_are_nearer_to_all_pairs():
     filter, bounds, losses = dense.filters()["mlp"], [], []
     for candidates in (3, 6, 12, 60):

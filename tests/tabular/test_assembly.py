@@ -155,3 +155,21 @@ def test_missing_ends_given_as_numbers_are_named():
     ends = {"source": Column.of_array("source", np.array([0.0, 1.0])), "target": Column.of_objects("target", [1, None])}
     with pytest.raises(AsgatError, match="names no node in row 2 of the column 'target'"):
         assemble(Table(ends, "e"), table("n", id=["0", "1"]))
+
+
+def test_directions_are_kept_where_they_are_asked_for():
+    both = table("edges.csv", source=["a", "b", "b"], target=["b", "a", "c"])
+    graph = assemble(both, NODES, directed=True)
+    assert graph.directed
+    assert graph.graph.edge_index().tolist() == [[0, 1, 1], [1, 0, 2]]
+    assert assemble(both, NODES).graph.num_entries == 4
+
+
+def test_a_graphml_file_says_itself_whether_edges_have_a_direction(tmp_path):
+    nodes = "".join(f'<node id="{i}"/>' for i in range(20))
+    edges = "".join(f'<edge source="{i}" target="{i - 1}"/>' for i in range(1, 20))
+    (tmp_path / "a.graphml").write_text(f'<graphml><graph edgedefault="directed">{nodes}{edges}</graph></graphml>')
+    undirected, directed = (read_graph(tmp_path / "a.graphml", directed=directed) for directed in (False, True))
+    assert (undirected.graph.num_entries, directed.graph.num_entries) == (38, 19)
+    assert undirected.reciprocal is None
+    assert [bool(graph.notes) for graph in (undirected, directed)] == [True, False]

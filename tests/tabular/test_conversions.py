@@ -14,38 +14,42 @@ ENDS = np.array([[0, 1, 2], [1, 2, 0]])
 X = np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 3.0], [0.0, 0.0]])
 
 
-def of_pyg():
+def of_pyg(directed=False):
     from torch_geometric.data import Data
 
-    return as_user_graph(Data(x=torch.tensor(X), edge_index=torch.tensor(ENDS), num_nodes=4))
+    return as_user_graph(Data(x=torch.tensor(X), edge_index=torch.tensor(ENDS), num_nodes=4), directed=directed)
 
 
-def of_networkx():
+def of_networkx(directed=False):
     networkx = pytest.importorskip("networkx")
-    graph = networkx.Graph()
+    graph = networkx.DiGraph() if directed else networkx.Graph()
     graph.add_nodes_from((i, {"x0": X[i, 0], "x1": X[i, 1]}) for i in range(4))
     graph.add_edges_from(ENDS.T.tolist())
-    return as_user_graph(graph)
+    return as_user_graph(graph, directed=directed)
 
 
-def of_scipy():
-    return as_user_graph(sp.coo_array((np.ones(3), ENDS), shape=(4, 4)), X)
+def of_scipy(directed=False):
+    return as_user_graph(sp.coo_array((np.ones(3), ENDS), shape=(4, 4)), X, directed)
 
 
-def of_graph():
-    return as_user_graph(Graph.from_edges(ENDS, 4), torch.tensor(X))
+def of_graph(directed=False):
+    return as_user_graph(Graph.from_edges(ENDS, 4, directed=directed), torch.tensor(X), directed)
 
 
-def of_frames():
+def of_frames(directed=False):
     pandas = pytest.importorskip("pandas")
     nodes = pandas.DataFrame({"id": range(4), "x0": X[:, 0], "x1": X[:, 1]})
-    return as_user_graph((pandas.DataFrame({"source": ENDS[0], "target": ENDS[1]}), nodes))
+    return as_user_graph((pandas.DataFrame({"source": ENDS[0], "target": ENDS[1]}), nodes), directed=directed)
 
 
+@pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("make", [of_pyg, of_networkx, of_scipy, of_graph, of_frames])
-def test_all_give_the_same_graph(make):
-    user_graph = make()
-    assert (user_graph.graph.adjacency != Graph.from_edges(ENDS, 4).adjacency).nnz == 0
+def test_all_give_the_same_graph(make, directed):
+    user_graph = make(directed)
+    assert user_graph.directed == user_graph.graph.directed == directed
+    assert (user_graph.graph.adjacency != Graph.from_edges(ENDS, 4, directed=directed).adjacency).nnz == 0
+    again = Graph.from_edges(user_graph.edges, 4, user_graph.weight, directed=directed)
+    assert (again.adjacency != user_graph.graph.adjacency).nnz == 0
     assert list(user_graph.ids) == ["0", "1", "2", "3"]
     assert [column.name for column in user_graph.features] == ["x0", "x1"]
     np.testing.assert_array_equal(np.stack([column.numbers for column in user_graph.features], axis=1), X)
@@ -97,3 +101,34 @@ def test_what_is_not_a_graph_is_refused():
 def test_features_can_be_replaced():
     user_graph = as_user_graph(UserGraph(["a", "b"], np.array([[0], [1]]), []), sp.csr_array(np.eye(2)))
     assert len(user_graph.features) == 2
+
+
+def test_an_undirected_graph_read_as_directed_has_both_directions():
+    graph = Graph.from_edges(ENDS, 4)
+    both = as_user_graph(graph, X, directed=True)
+    assert np.array_equal(both.graph.edge_index(), graph.edge_index())
+    assert both.edges.shape == (2, 6)
+
+
+def test_a_directed_graph_is_read_as_undirected_unless_its_directions_are_asked_for():
+    graph = Graph.from_edges(ENDS, 4, directed=True)
+    assert np.array_equal(as_user_graph(graph, X).graph.edge_index(), graph.undirected.edge_index())
+    with pytest.raises(AsgatError, match="read with directed=False, not True; read it again"):
+        as_user_graph(as_user_graph(graph, X), directed=True)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_libraries_say_whether_their_edges_have_a_direction(directed):
+    from torch_geometric.data import Data
+
+    networkx = pytest.importorskip("networkx")
+    line = np.stack([np.arange(30), np.arange(1, 31)])
+    ends = line if directed else np.concatenate([line, line[::-1]], axis=1)
+    network = networkx.DiGraph(ends.T.tolist()) if directed else networkx.Graph(ends.T.tolist())
+    given = [
+        Data(edge_index=torch.tensor(ends), num_nodes=31),
+        network,
+        sp.coo_array((np.ones(ends.shape[1]), ends), shape=(31, 31)),
+        Graph.from_edges(line, 31, directed=directed),
+    ]
+    assert [as_user_graph(graph).reciprocal for graph in given] == [0.0 if directed else 1.0] * 4

@@ -137,3 +137,9 @@ def test_the_cost_is_linear_in_the_number_of_columns():
     x, _ = FeatureEncoder.fit(columns).transform(columns, empty(3))
     assert x.shape == (3, 40_000)
     assert time.monotonic() - start < 30
+
+
+def test_the_degree_counts_neighbours_in_either_direction():
+    graph = Graph.from_edges([[0, 1, 2], [1, 0, 1]], 4, directed=True)
+    x, _ = FeatureEncoder.fit([]).transform([], graph)
+    np.testing.assert_allclose(x[:, 1], np.log1p([1, 2, 1, 0]), rtol=1e-6)

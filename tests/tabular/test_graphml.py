@@ -61,8 +61,20 @@ def test_defaults_and_directions(tmp_path):
     )
     nodes, edges = read_graphml(tmp_path / "a.graphml")
     assert nodes.column("colour").texts() == ["red", "blue"]
-    assert "undirected" in nodes.notes[0]
+    assert "read as undirected. `asgat fit --directed` uses directions." in edges.notes[0]
     assert len(edges) == 1
+    assert not read_graphml(tmp_path / "a.graphml", directed=True)[1].notes
+
+
+@pytest.mark.parametrize(("default", "own"), [("undirected", ""), ("directed", ' directed="false"')])
+def test_edges_without_a_direction_are_not_given_one(tmp_path, default, own):
+    (tmp_path / "a.graphml").write_text(
+        f'<graphml><graph edgedefault="{default}"><node id="a"/><node id="b"/><edge source="a" target="b"{own}/>'
+        "</graph></graphml>"
+    )
+    assert len(read_graphml(tmp_path / "a.graphml")[1]) == 1
+    with pytest.raises(AsgatError, match="an edge without a direction; read it without --directed"):
+        read_graphml(tmp_path / "a.graphml", directed=True)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@ import math
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score, roc_auc_score
@@ -50,7 +51,7 @@ def test_nothing_to_score_is_nan():
 def test_roc_auc_is_the_chance_to_rank_a_pair_rightly(pairs):
     truth = np.array([t for t, _ in pairs], dtype=np.int64)
     score = np.array([s for _, s in pairs], dtype=np.float64)
-    value = roc_auc(truth, score)
+    value = roc_auc(torch.from_numpy(truth), torch.from_numpy(score)).item()
     if truth.min() == truth.max():
         assert math.isnan(value)
         return

@@ -25,7 +25,7 @@ from asgat.training.loop import train
 from asgat.training.objective import evaluate
 from asgat.training.run_directory import RunDirectory, load_model
 from asgat.training.run_state import DivergedError
-from asgat.training.runner import Callbacks, run, runs_at_once
+from asgat.training.runner import Callbacks, make_task, run, runs_at_once
 
 CPU = torch.device("cpu")
 KEYS = {"dataset", "model", "config", "seed", "micro_f1", "macro_f1", "val_micro_f1", "epochs", "ms_per_epoch"}
@@ -131,12 +131,13 @@ def test_a_run_that_diverges_is_an_error(model):
 
 def test_as_many_runs_at_once_as_memory_allows(monkeypatch):
     dataset, config = small_dataset(), settings("asgat-cheb")
+    task = make_task(dataset, "asgat-cheb", config, CPU)
     for free, expected in [(0, 1), (1 << 40, None), (None, None)]:
         monkeypatch.setattr(runner, "available_memory", lambda device, free=free: free)
-        found = runs_at_once(dataset, config, CPU)
+        found = runs_at_once(task, dataset, config)
         assert found == expected or (free == 1 << 40 and found is not None and found > 100)
     monkeypatch.setattr(runner, "available_memory", lambda device: 0)
-    assert runs_at_once(dataset, settings("gcn"), CPU) is None
+    assert runs_at_once(task, dataset, settings("gcn")) is None
 
 
 # -- the result -------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ def convert(
     order: Annotated[str, typer.Option(help="Order of the nodes: rcm, metis (needs pymetis) or none.")] = "rcm",
     self_loops: Annotated[str, typer.Option(help="keep, add or remove.")] = "keep",
     metric: Annotated[str, typer.Option(help="micro_f1 or roc_auc.")] = "micro_f1",
+    directed: Annotated[bool, typer.Option("--directed", help="Edges have a direction, source to target.")] = False,
     name: Annotated[str | None, typer.Option(help="Name of the graph. Default: the folder's.")] = None,
     memory: Annotated[int, typer.Option(help="Memory for sorting, in MiB.", min=1)] = 512,
     seed: options.Seed = 0,
@@ -32,7 +33,7 @@ def convert(
 ) -> None:
     """Write a graph as a memory-mapped folder, for graphs too large to fit into memory.
 
-    `asgat train FOLDER`, with or without --distributed, trains on it.
+    `asgat train FOLDER` trains on it, with --distributed if it is undirected.
     """
     from asgat.disk.converter import ORDERS, write_graph
     from asgat.disk.edge_reader import ENDINGS, read_array, read_edges
@@ -59,6 +60,7 @@ def convert(
             num_splits=num_splits,
             seed=seed,
             memory=memory << 20,
+            directed=directed,
             say=status.update,
         )
     figures = {
@@ -69,8 +71,9 @@ def convert(
         "splits": graph.num_splits,
         "mb": sum(file.stat().st_size for file in out.iterdir()) / 2**20,
     }
-    table = make_table(f"Graph on disk: {escape(graph.name)}", [*list(figures)[:-1], "MiB"], left=())
+    title = f"{'Directed graph' if directed else 'Graph'} on disk: {escape(graph.name)}"
+    table = make_table(title, [*list(figures)[:-1], "MiB"], left=())
     table.add_row(*(f"{value:,.0f}" for value in figures.values()))
     console.print(table)
     say(f"folder: {out}")
-    write_json(json, {"name": graph.name, "folder": str(out), "order": order, **figures})
+    write_json(json, {"name": graph.name, "folder": str(out), "order": order, "directed": directed, **figures})

@@ -11,6 +11,10 @@ from asgat.cli import options
 from asgat.cli.output import check_writable, console, make_table, say, write_json
 
 Run = Annotated[Path, typer.Argument(help="A run directory of `asgat train`, `asgat compare` or `asgat fit`.")]
+SIDES_MEAN = (
+    "side: a node as the source of its edges (out) or as the target of edges (in). Out to in follows edges, in to out "
+    "goes back; out to out compares what nodes point to, in to in what points to them. Hops ignore directions."
+)
 
 
 def explain(
@@ -32,17 +36,25 @@ def explain(
     rows = explain_node(trained, number)
     about = describe_node(trained, number)
     title = f"{trained.name} on {escape(trained.dataset.name)}: what node {escape(str(about['id']))} attends to"
-    headings = ("layer", "head", "node", "weight", "score", "hops", "class", "band")
-    table = make_table(title, headings, left=("node", "class", "band"))
-    for _, head in groupby(rows, lambda row: (row["layer"], row["head"])):
+    directed = trained.graph.directed
+    of_row = ("layer", "head", "side") if directed else ("layer", "head")
+    headings = (*of_row, "node", "weight", "score", "hops", "class", "band")
+    table = make_table(title, headings, left=("side", "node", "class", "band"))
+    for key, head in groupby(rows, lambda row: tuple(str(row[name]) for name in of_row)):
         for place, row in enumerate(islice(head, top or None)):
-            first = ("", "") if place else (str(row["layer"]), str(row["head"]))
+            first = ("",) * len(key) if place else key
+            name = f"{row['node']} ({row['node_side']})" if directed else str(row["node"])
             hops = "no path" if row["hops"] is None else str(row["hops"])
             figures = f"{row['weight']:.1%}", f"{row['score']:.3f}", hops
-            table.add_row(*first, escape(str(row["node"])), *figures, escape(row["class"] or "–"), row["band"] or "–")
+            table.add_row(*first, escape(name), *figures, escape(row["class"] or "–"), row["band"] or "–")
     console.print(table)
     classes = f"{about['class'] or 'no label'}, predicted {about['predicted']}"
-    say(f"node {about['id']}: {classes}, {about['part']}, degree {about['degree']}, β_v {about['beta']:.2f}")
+    degree = f"degree {about['degree']}"
+    if directed:
+        degree = f"out-degree {about['out_degree']}, in-degree {about['in_degree']}"
+    say(f"node {about['id']}: {classes}, {about['part']}, {degree}, β_v {about['beta']:.2f}")
+    if directed:
+        say(SIDES_MEAN, wrap=True)
     ranges = "; ".join(f"{band['name']} {band['from']:g} to {band['to']:g}" for band in BAND_TABLE)
     say(f"band: the frequencies λ that contribute most to the score: {ranges}.", wrap=True)
     if trained.members > 1:
@@ -76,15 +88,22 @@ def report(
 
 
 def describe_node(run: Any, number: int) -> dict[str, Any]:
+    import numpy as np
+
     from asgat.graph.homophily import node_homophily
 
     label = int(run.y[number])
     masks = {"training node": run.train_mask, "validation node": run.val_mask, "test node": run.test_mask}
+    graph = run.graph
+    degrees = {"degree": int(np.diff(graph.undirected.adjacency.indptr)[number])}
+    if graph.directed:
+        out, into = graph.adjacency[[number]].nnz, graph.adjacency[:, [number]].nnz
+        degrees |= {"out_degree": int(out), "in_degree": int(into)}
     return {
         "id": run.ids[number],
         "class": run.class_names[label] if label >= 0 else None,
         "predicted": run.class_names[int(run.logits()[number].argmax())],
         "part": next((part for part, mask in masks.items() if mask[number]), "in no split"),
-        "degree": int(run.graph.adjacency.indptr[number + 1] - run.graph.adjacency.indptr[number]),
+        **degrees,
         "beta": float(node_homophily(run.graph, run.y)[number]),
     }

@@ -31,6 +31,7 @@ def fit(
     weight: Annotated[str | None, typer.Option(metavar="COLUMN", help="Weight of an edge. Default: 1.")] = None,
     split: Annotated[str | None, typer.Option(metavar="COLUMN", help="train, val or test. Default: random.")] = None,
     ignore: Ignore = None,
+    directed: Annotated[bool, typer.Option("--directed", help="Edges have a direction, source to target.")] = False,
     model: options.Model = "asgat-plus",
     set_: options.Settings = None,
     seed: options.Seed = 0,
@@ -50,12 +51,12 @@ def fit(
 
     settings = options.parse_settings(set_ or [], model_spec(model).config)
     options.check_device(device, deterministic)
-    graph = read_graph(edges, nodes, label, id, source, target, weight, split, ignore or [])
+    graph = read_graph(edges, nodes, label, id, source, target, weight, split, ignore or [], directed=directed)
     encoded = encode_user_graph(graph, seed=seed)
     health = examine(graph, encoded.dataset, encoded.encoding.class_names, encoded.notes)
     print_health(health)
     out = out or Path("runs") / f"{graph.name}-{model}-seed{seed}"
-    classifier = ASGATClassifier(model, settings=settings, seed=seed, device=device)
+    classifier = ASGATClassifier(model, settings=settings, directed=directed, seed=seed, device=device)
     _train(classifier, encoded, health, out, fresh, tensorboard)
     print_result(classifier)
     say(f"run directory: {out}")
@@ -129,7 +130,9 @@ def print_health(health: Health) -> None:
     table.add_column(no_wrap=True)
     table.add_column()
     table.add_row("nodes", f"{health.nodes:,}, {health.isolated:,} without an edge")
-    table.add_row("edges", f"{health.edges:,} from {health.given_edges:,} rows; mean degree {health.mean_degree:.1f}")
+    kind, degree = (" directed", "out-degree") if health.directed else ("", "degree")
+    figures = f"{health.edges:,}{kind} from {health.given_edges:,} rows; mean {degree} {health.mean_degree:.1f}"
+    table.add_row("edges", figures)
     table.add_row("components", f"{health.components:,}, the largest with {health.largest_component:,} nodes")
     table.add_row("features", f"{health.features:,} from {health.columns:,} columns")
     table.add_row("labels", f"{sum(health.classes.values()):,} nodes, {health.unlabelled:,} to predict")

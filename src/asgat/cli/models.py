@@ -27,7 +27,8 @@ def datasets(data_dir: options.DataDir = None, json: options.Json = None) -> Non
         name = row["name"] if row["measured"] else f"{row['name']} ○"
         table.add_row(name, *counts, f"{row['beta']:.3f}", " ".join(row["protocols"]))
     console.print(table)
-    say("entries: of the adjacency matrix, two per edge, one per self-loop. ○: no files, as published.", wrap=True)
+    entries = "entries: of the adjacency matrix, two per edge, one per self-loop or directed edge."
+    say(f"{entries} ○: no files, as published.", wrap=True)
     for row in rows:
         if row["note"]:
             say(f"{row['name']}: {row['note']}", wrap=True)
@@ -68,6 +69,7 @@ def models(
         cells = ([row[key] for key in ("model", "summary", "reference", "cost")] for row in rows)
         console.print(make_table("Models", headings, cells, left=headings))
         say(f"{COST_LETTERS}.", wrap=True)
+        say(f"Models that use the direction of edges: {', '.join(row['model'] for row in rows if row['directed'])}.")
         write_json(json, {"rows": rows})
         return
     described = {**describe_model(name), "rows": describe_settings(name)}
@@ -98,6 +100,7 @@ def describe_model(name: str) -> dict[str, Any]:
         "summary": spec.summary,
         "reference": spec.reference,
         "cost": spec.cost,
+        "directed": spec.directed,
         "parameters": count_parameters(name, make_config(name), *size),
         "parameters_for": TYPICAL,
     }

@@ -54,7 +54,7 @@ class Dataset:
     """A node classification task, checked on construction.
 
     Args:
-        graph: the undirected graph.
+        graph: the graph, undirected or directed.
         x: raw features of shape [N, F], finite.
         y: labels of shape [N] in 0 to ``num_classes - 1``; -1 marks a node without a label.
         splits: the splits, commonly ten or one. Parts are disjoint and hold labelled nodes only.
@@ -94,10 +94,14 @@ class Dataset:
     def num_features(self) -> int:
         return int(self.x.shape[1])
 
+    @property
+    def directed(self) -> bool:
+        return self.graph.directed
+
     def to_pyg(self) -> Data:
         """As a PyG ``Data``: masks have shape [N, splits], or [N] where there is one split.
 
-        ``edge_weight`` is present only where some weight differs from 1.
+        An undirected edge is there in both directions; ``edge_weight`` only where some weight differs from 1.
         """
         import torch
         from torch_geometric.data import Data

@@ -26,8 +26,8 @@ from asgat.graph.homophily import beta
 
 @dataclass(frozen=True)
 class Statistics:
-    """Sizes of a data set. Entries are those stored after symmetrising, two per edge and one per self-loop; beta is
-    the paper's β, to three digits."""
+    """Sizes of a data set. Entries are those of the adjacency matrix, two per undirected edge and one per self-loop or
+    directed edge; beta is the paper's β, to three digits."""
 
     nodes: int
     entries: int

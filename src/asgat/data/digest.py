@@ -22,7 +22,7 @@ def dataset_digest(dataset: Dataset) -> str:
     """
     csr = dataset.graph.adjacency
     graph, nodes = (csr.indptr, csr.indices, csr.data), (dataset.x, dataset.y)
-    return arrays_digest(graph, nodes, dataset.splits, dataset.num_classes, dataset.metric)
+    return arrays_digest(graph, nodes, dataset.splits, dataset.num_classes, dataset.metric, dataset.graph.directed)
 
 
 def arrays_digest(
@@ -31,9 +31,11 @@ def arrays_digest(
     splits: Iterable[Split],
     num_classes: int,
     metric: str,
+    directed: bool = False,
 ) -> str:
     """The digest of a data set given as arrays: (indptr, indices, data) of the graph, (features, labels) and splits."""
-    digest = hashlib.sha256(f"asgat data set 1: {num_classes} classes, {metric}".encode())
+    kind = ", directed" if directed else ""
+    digest = hashlib.sha256(f"asgat data set 1: {num_classes} classes, {metric}{kind}".encode())
     whole = zip(
         ("indptr", "indices", "data", "features", "labels"),
         (*graph, *nodes),

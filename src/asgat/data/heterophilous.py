@@ -1,8 +1,9 @@
 """Graphs as the heterophilous-graphs collection publishes them (Platonov et al., 2023).
 
 One npz archive each: features, labels, edges and ten splits as masks. Chameleon and Squirrel are the directed
-graphs of the paper, symmetrised here or, as Chameleon-out and Squirrel-out, co-citation graphs; their masks are the
-Geom-GCN splits.
+graphs of the paper, symmetrised here, directed as published in those called ``-directed``, or co-citation graphs in
+those called ``-out``; their masks are the Geom-GCN splits. The archive of Chameleon-filtered-directed has the nodes,
+features and masks of Chameleon-filtered's, and the same links with directions and 50 self-loops.
 """
 
 from collections.abc import Mapping
@@ -20,12 +21,16 @@ from asgat.graph.cocitation import cocitation_graph
 _ARCHIVES = {
     "chameleon": "chameleon_directed",
     "squirrel": "squirrel_directed",
+    "chameleon-directed": "chameleon_directed",
+    "squirrel-directed": "squirrel_directed",
     "chameleon-out": "chameleon_directed",
     "squirrel-out": "squirrel_directed",
     "chameleon-filtered": "chameleon_filtered",
+    "chameleon-filtered-directed": "chameleon_filtered_directed",
     "minesweeper": "minesweeper",
     "cornell-true": "cornell",
 }
+_DIRECTED = ("chameleon-directed", "squirrel-directed", "chameleon-filtered-directed")
 _COCITATION = ("chameleon-out", "squirrel-out")  # pages joined by the pages they link to
 MAX_SPLITS = 100
 _MASKS = ("train_masks", "val_masks", "test_masks")
@@ -53,5 +58,8 @@ def load_heterophilous(name: str, protocol: str, files: Mapping[str, RawFile]) -
     with raw.guard():
         y = y.astype(np.int64)
         splits = tuple(split_from_masks(a, b, c, y) for a, b, c in zip(*masks, strict=True))
-        graph = (cocitation_graph if name in _COCITATION else Graph.from_edges)(edges.T, len(y))
+        if name in _COCITATION:
+            graph = cocitation_graph(edges.T, len(y))
+        else:
+            graph = Graph.from_edges(edges.T, len(y), directed=name in _DIRECTED)
         return Dataset(name, graph, x, y, splits, count_classes(raw, y), protocol=protocol)

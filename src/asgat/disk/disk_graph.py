@@ -42,6 +42,7 @@ class Header:
     weighted: bool = False
     self_loops: str = "keep"
     order: str = "none"
+    directed: bool = False
 
     def encode(self) -> bytes:
         return (json.dumps({"format": FORMAT, "version": VERSION, **asdict(self)}, indent=2) + "\n").encode()
@@ -50,14 +51,15 @@ class Header:
         """Every array of the folder, a ``.npy`` file each: type and shape."""
         n, entries = self.num_nodes, self.num_entries
         arrays: dict[str, tuple[Any, tuple[int, ...]]] = {
-            "indptr": (np.int64, (n + 1,)),  # of the symmetric adjacency in CSR form
+            "indptr": (np.int64, (n + 1,)),  # of the adjacency in CSR form, symmetric unless directed
             "indices": (np.int32, (entries,)),  # its columns, ascending
-            "shifted": (np.float64, (entries,)),  # the entries of X = L - I = -D^(-1/2) A D^(-1/2)
-            "records": (RECORD, (n,)),  # per node its row and sums over its neighbours, for the truncated builder
             "features": (np.float32, (n, self.num_features)),
             "labels": (np.int32, (n,)),  # -1 without one
             "node": (np.int64, (n,)),  # the number each node had before reordering
         }
+        if not self.directed:
+            arrays["shifted"] = (np.float64, (entries,))  # the entries of X = L - I = -D^(-1/2) A D^(-1/2)
+            arrays["records"] = (RECORD, (n,))  # per node its row and neighbours' sums, for the truncated builder
         if self.weighted:  # unless all weights are 1
             arrays["weight"] = (np.float64, (entries,))
         return arrays | {f"split-{i}": (np.uint8, (n,)) for i in range(self.num_splits)}
@@ -75,7 +77,7 @@ class OnDiskGraph:
         self.header = header = _read_header(self.path)
         self.name, self.metric, self.protocol = header.name, header.metric, header.protocol
         self.num_nodes, self.num_entries, self.num_features = header.num_nodes, header.num_entries, header.num_features
-        self.num_classes, self.num_splits = header.num_classes, header.num_splits
+        self.num_classes, self.num_splits, self.directed = header.num_classes, header.num_splits, header.directed
         for name, (dtype, shape) in self.header.files().items():
             array = self._map(name)
             if array.dtype != np.dtype(dtype) or array.shape != shape:
@@ -85,7 +87,9 @@ class OnDiskGraph:
                 )
 
     def matrix(self) -> SparseRows:
-        """X for the builders of tables, checked once; O(E) time and a byte per entry."""
+        """X for the builders of tables, checked once; O(E) time and a byte per entry. A directed graph has none."""
+        if self.directed:
+            raise AsgatError(f"{self.path} is directed and can be trained on only in memory: use to_dataset().")
         self._check_rows()
         return SparseRows(*(self._map(name) for name in ("indptr", "indices", "shifted", "records")))
 
@@ -113,14 +117,15 @@ class OnDiskGraph:
         adjacency = sp.csr_array((weight, np.array(self._map("indices")), np.array(self._map("indptr"))), shape=(n, n))
         splits = tuple(self.split(i, 0, n) for i in range(self.num_splits))
         x, y = self.features(0, n), self.labels(0, n)
-        return Dataset(self.name, Graph(adjacency), x, y, splits, self.num_classes, self.metric, self.protocol)
+        graph = Graph(adjacency, self.directed)
+        return Dataset(self.name, graph, x, y, splits, self.num_classes, self.metric, self.protocol)
 
     def digest(self) -> str:
         """The :func:`~asgat.data.digest.dataset_digest` of :meth:`to_dataset`, without reading the graph whole."""
         indptr, indices, x, y = (self._map(name) for name in ("indptr", "indices", "features", "labels"))
         weight = self._map("weight") if self.header.weighted else np.broadcast_to(1.0, self.num_entries)
         splits = (self.split(i, 0, self.num_nodes) for i in range(self.num_splits))
-        return arrays_digest((indptr, indices, weight), (x, y), splits, self.num_classes, self.metric)
+        return arrays_digest((indptr, indices, weight), (x, y), splits, self.num_classes, self.metric, self.directed)
 
     def original_nodes(self) -> npt.NDArray[np.int64]:
         """The number each node had in the files it was converted from."""
@@ -138,20 +143,24 @@ class OnDiskGraph:
     def _check_rows(self) -> None:
         """Compiled code does not check these arrays, so they are checked first, a part at a time."""
         n, entries = self.num_nodes, self.num_entries
-        indptr, indices, shifted, records = (self._map(name) for name in ("indptr", "indices", "shifted", "records"))
+        indptr, indices = self._map("indptr"), self._map("indices")
+        shifted = None if self.directed else self._map("shifted")
         self._checked("indptr", indptr, indptr[0] == 0 and indptr[-1] == entries and (np.diff(indptr) >= 0).all())
-        same = np.array_equal(records["start"], indptr[:-1]) and np.array_equal(records["degree"], np.diff(indptr))
-        sums = [np.isfinite(records[name]).all() for name in ("diagonal", "square", "middle", "onward")]
-        self._checked("records", records, same and all(sums))
+        if not self.directed:
+            records = self._map("records")
+            same = np.array_equal(records["start"], indptr[:-1]) and np.array_equal(records["degree"], np.diff(indptr))
+            sums = [np.isfinite(records[name]).all() for name in ("diagonal", "square", "middle", "onward")]
+            self._checked("records", records, same and all(sums))
         first = np.zeros(entries + 1, dtype=bool)  # where a row begins
         first[indptr[:-1]] = True
         for start in range(0, entries, ENTRIES_AT_ONCE):
             part = slice(start, min(entries, start + ENTRIES_AT_ONCE))
-            column, value = indices[part], shifted[part]
+            column = indices[part]
             before = np.concatenate([[-1], column[:-1]]) if not start else indices[start - 1 : part.stop - 1]
             ascending = ((column > before) | first[part]).all()
             self._checked("indices", column, column.min() >= 0 and column.max() < n and ascending)
-            self._checked("shifted", value, bool((np.abs(value) <= 1.0 + 1e-9).all()))
+            if shifted is not None:
+                self._checked("shifted", shifted, bool((np.abs(shifted[part]) <= 1.0 + 1e-9).all()))
 
     def __repr__(self) -> str:
         return (

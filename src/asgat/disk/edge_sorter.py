@@ -1,4 +1,4 @@
-"""Sorts edges into a symmetric CSR matrix on disk, in bounded memory."""
+"""Sorts edges into a CSR matrix on disk, in bounded memory."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -20,15 +20,16 @@ _MOST_NODES = 2**31 - 1  # their numbers are 32-bit integers
 class EdgeSorter:
     r"""Collects edges on disk, sorts them bucket by bucket and writes the rows of their graph.
 
-    The graph is that of :meth:`asgat.graph.Graph.from_edges`: both directions of every edge, of several entries for a
-    pair the one with the largest weight, and no entry for a weight of zero. Two passes over the edges, which are
-    written to temporary files of the folder; 8 bytes per node and one bucket, of ``memory`` bytes, are in memory.
+    The graph is that of :meth:`asgat.graph.Graph.from_edges`: both directions of every edge unless ``directed``, of
+    several entries for a pair the one with the largest weight, and no entry for a weight of zero. Two passes over the
+    edges, which are written to temporary files of the folder; 8 bytes per node and one bucket, of ``memory`` bytes, are
+    in memory.
     """
 
-    def __init__(self, folder: Path, num_nodes: int, memory: int = 512 << 20) -> None:
+    def __init__(self, folder: Path, num_nodes: int, memory: int = 512 << 20, directed: bool = False) -> None:
         if num_nodes > _MOST_NODES:
             raise AsgatError(f"A graph on disk has at most {_MOST_NODES:,} nodes, not {num_nodes:,}.")
-        self.folder, self.memory = folder, memory
+        self.folder, self.memory, self.directed = folder, memory, directed
         self.count: npt.NDArray[np.int64] = np.zeros(num_nodes, dtype=np.int64)  # entries of each row, at most
         self.weighted = False
         self.spill = folder / "edges.bin"
@@ -46,9 +47,9 @@ class EdgeSorter:
             check_weights(source, target, weight)
             there = weight > 0
             source, target, weight = source[there], target[there], weight[there]
-            ends = np.concatenate([source, target])
             self.weighted |= bool((weight != 1).any())
-        self.count += np.bincount(ends, minlength=len(self.count))
+        rows = source if self.directed else np.concatenate([source, target])
+        self.count += np.bincount(rows, minlength=len(self.count))
         edges = np.empty(len(source), dtype=_EDGE)
         edges["source"], edges["target"] = source, target
         edges["weight"] = 1.0 if weight is None else weight
@@ -81,15 +82,16 @@ class EdgeSorter:
         size = self.spill.stat().st_size // _EDGE.itemsize
         for start in range(0, size, step):
             edges = np.fromfile(self.spill, dtype=_EDGE, count=step, offset=start * _EDGE.itemsize)
-            back = edges.copy()
-            back["source"], back["target"] = edges["target"], edges["source"]
-            both = np.concatenate([edges, back[edges["source"] != edges["target"]]])
-            bucket = np.searchsorted(bounds, both["source"], side="right") - 1
+            if not self.directed:
+                back = edges.copy()
+                back["source"], back["target"] = edges["target"], edges["source"]
+                edges = np.concatenate([edges, back[edges["source"] != edges["target"]]])
+            bucket = np.searchsorted(bounds, edges["source"], side="right") - 1
             order = np.argsort(bucket, kind="stable")
             places = np.searchsorted(bucket[order], np.arange(len(files) + 1))
             for i in np.flatnonzero(np.diff(places)):
                 with files[i].open("ab") as target:
-                    both[order[places[i] : places[i + 1]]].tofile(target)
+                    edges[order[places[i] : places[i + 1]]].tofile(target)
         self.spill.unlink()
         return files
 

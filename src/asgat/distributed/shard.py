@@ -113,7 +113,7 @@ class InMemory:
         self.name, self.metric, self.protocol = dataset.name, dataset.metric, dataset.protocol
         self.num_nodes, self.num_entries = dataset.num_nodes, self.graph.num_entries
         self.num_features, self.num_classes = dataset.num_features, dataset.num_classes
-        self.num_splits = len(dataset.splits)
+        self.num_splits, self.directed = len(dataset.splits), dataset.directed
 
     def digest(self) -> str:
         return dataset_digest(self.dataset)
@@ -142,6 +142,8 @@ def check_distributed(model: str, config: TrainConfig, source: Source) -> str:
         raise AsgatError(f"{model} cannot be trained in parts; --distributed is for the ASGAT models on a table.")
     if config.operator != "chebyshev":
         raise AsgatError(f"operator = {config.operator} cannot be trained in parts; --distributed needs chebyshev.")
+    if source.directed:
+        raise AsgatError("A directed graph cannot be trained in parts; leave out --distributed.")
     for key, value in vars(config).items():
         if key not in KNOWN and value != getattr(spec.config(), key):
             raise AsgatError(f"{key} = {value} cannot be trained in parts; leave it out with --distributed.")

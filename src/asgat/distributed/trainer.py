@@ -174,15 +174,15 @@ class ShardSplit:
         right = (logits.index_select(0, self.nodes["val"]).argmax(-1) == self.labels["val"]).sum()
         loss, count = self.group.sum(torch.stack([self.loss(logits, "val").double(), right.double()])).unbind()
         if self.metric == "roc_auc":
-            return loss, torch.tensor(self.area(logits, "val"), dtype=torch.float64, device=loss.device)
+            return loss, self.area(logits, "val").to(loss.device)
         return loss, share(count, self.totals["val"])
 
-    def area(self, logits: Tensor, name: str) -> float:
+    def area(self, logits: Tensor, name: str) -> Tensor:
         """ROC-AUC of a part of the split over all ranks."""
         chosen = torch.nan_to_num(logits.index_select(0, self.nodes[name]).double())
         mine = (chosen[:, 1] - chosen[:, 0]).cpu().numpy(), self.labels[name].cpu().numpy()
         margin, labels = (np.concatenate(column) for column in zip(*self.group.gather(mine), strict=True))
-        return roc_auc(labels, margin)
+        return roc_auc(torch.from_numpy(labels), torch.from_numpy(margin))
 
     def scores(self, logits: Tensor) -> dict[str, Any]:
         """What a run is scored by, from counts that ranks add up."""
@@ -195,7 +195,7 @@ class ShardSplit:
             "val_score": float(val_score),
             "micro_f1": micro,
             "macro_f1": macro,
-            "roc_auc": self.area(logits, "test") if self.metric == "roc_auc" else None,
+            "roc_auc": self.area(logits, "test").item() if self.metric == "roc_auc" else None,
         }
 
     @torch.no_grad()

@@ -58,6 +58,7 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         order: Chebyshev order.
         heads, hidden, dropout, lr, weight_decay, epochs, patience: settings of the model and its training.
         settings: any other settings, by name.
+        directed: whether edges have a direction, which only some models can use.
         seed: of the weights and of splits.
         device: ``"cpu"`` or ``"cuda"``.
 
@@ -90,6 +91,7 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         epochs: int | None = None,
         patience: int | None = None,
         settings: Mapping[str, Any] | None = None,
+        directed: bool = False,
         seed: int = 0,
         device: str = "cpu",
     ) -> None:
@@ -104,6 +106,7 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.epochs = epochs
         self.patience = patience
         self.settings = settings
+        self.directed = directed
         self.seed = seed
         self.device = device
 
@@ -118,7 +121,8 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             val_mask: the nodes for early stopping; by default a quarter of the mask's, by class.
             x: features [N, F], where the graph has none.
         """
-        return self.fit_encoded(encode_user_graph(as_user_graph(graph, x), y, mask, val_mask, self.seed, test=False))
+        user_graph = as_user_graph(graph, x, self.directed)
+        return self.fit_encoded(encode_user_graph(user_graph, y, mask, val_mask, self.seed, test=False))
 
     def fit_encoded(
         self,
@@ -185,7 +189,7 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, graph: Any = None, x: Any = None) -> npt.NDArray[np.float64]:
         """Probabilities of the classes, [nodes, classes], rows as in :meth:`predict`."""
         self._check_fitted()
-        user_graph = None if graph is None else as_user_graph(graph, x)
+        user_graph = None if graph is None else as_user_graph(graph, x, self.directed)
         inputs = self._inputs if user_graph is None else self._inputs_of(user_graph)
         logits = self.module_.eval()(*inputs)
         if not torch.isfinite(logits).all():
@@ -211,7 +215,7 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if not len(nodes):
                 raise AsgatError("The fitted graph has no test nodes; give a graph and labels to score.")
             return float(np.mean(self.predict()[nodes] == self.classes_[self.dataset_.y[nodes]]))
-        user_graph = as_user_graph(graph, x)
+        user_graph = as_user_graph(graph, x, self.directed)
         label = label_column(user_graph, y)
         if mask is not None and user_graph.chosen is not None:
             raise AsgatError("Nodes were selected already; leave out the mask.")
@@ -265,7 +269,7 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not run.is_user_graph:
             raise AsgatError(f"{path} is a run on {run.dataset.name}, not of `asgat fit`; fit a model on your graph.")
         seed = read_metadata(path).get("seed", 0)
-        classifier = cls(run.name, settings=run.config.to_dict(), seed=seed)
+        classifier = cls(run.name, settings=run.config.to_dict(), directed=run.graph.directed, seed=seed)
         classifier.config_, classifier.dataset_ = run.config, run.dataset
         classifier.module_, classifier.ids_ = run.model, [str(name) for name in run.ids]
         classifier.encoding_ = Encoding.from_dict(read_encoder(Path(path)))
@@ -276,13 +280,14 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def describe(self, dataset: Dataset, config: TrainConfig) -> dict[str, Any]:
         """What ``config.toml`` of a run directory holds."""
-        return describe_settings(
+        settings = describe_settings(
             dataset.name, self.model, USER_PROTOCOL, self.seed, [0], config, dataset_digest(dataset)
         )
+        return {**settings, "directed": True} if dataset.graph.directed else settings
 
 
 def same_graph(one: Dataset, other: Dataset) -> bool:
     """Whether graph and features are equal, so that inputs need not be built again."""
     a, b = one.graph.adjacency, other.graph.adjacency
     pairs = (a.indptr, b.indptr), (a.indices, b.indices), (a.data, b.data), (one.x, other.x)
-    return all(np.array_equal(*pair) for pair in pairs)
+    return one.graph.directed == other.graph.directed and all(np.array_equal(*pair) for pair in pairs)

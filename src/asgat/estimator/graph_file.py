@@ -20,7 +20,8 @@ MAX_BYTES = 4 * 2**30
 
 def encode_graph(dataset: Dataset, ids: Sequence[str]) -> bytes:
     """The file's bytes: ``edges`` [2, E], each edge once, ``weight``, ``x``, ``y``, masks ``train``, ``val`` and
-    ``test``, and the UTF-8 bytes of all ``ids`` one after the other, each up to its place in ``id_ends``."""
+    ``test``, and the UTF-8 bytes of all ``ids`` one after the other, each up to its place in ``id_ends``; ``directed``
+    is there, and true, if the edges are directed."""
     edges, weight = dataset.graph.edges_once()
     texts = [name.encode("utf-8", "surrogatepass") for name in ids]
     arrays: dict[str, npt.NDArray[np.generic]] = {
@@ -33,6 +34,8 @@ def encode_graph(dataset: Dataset, ids: Sequence[str]) -> bytes:
         "id_ends": np.cumsum([len(text) for text in texts], dtype=np.int64),
         **dataset.splits[0].masks(dataset.num_nodes),
     }
+    if dataset.graph.directed:
+        arrays["directed"] = np.array([True])
     stream = io.BytesIO()
     np.savez_compressed(stream, allow_pickle=False, **arrays)
     return stream.getvalue()
@@ -42,9 +45,10 @@ def decode_graph(path: Path | str, name: str) -> tuple[Dataset, list[str]]:
     """Reads such a file: a data set of that name with one split, and the ids of its nodes."""
     raw = read_user_file(path, MAX_BYTES)
     with raw.guard():
-        held = read_npz(raw, NAMES, MAX_BYTES)
+        held = read_npz(raw, NAMES, MAX_BYTES, optional=("directed",))
         y = held["y"].astype(np.int64)
-        graph = Graph.from_edges(held["edges"].astype(np.int64), len(y), held["weight"])
+        directed = "directed" in held and bool(held["directed"].all())
+        graph = Graph.from_edges(held["edges"].astype(np.int64), len(y), held["weight"], directed=directed)
         train, val, test = (held[part].astype(bool) for part in ("train", "val", "test"))
         split = split_from_masks(train, val, test, y)
         dataset = Dataset(name, graph, held["x"], y, (split,), int(held["num_classes"][0]), protocol="own")

@@ -13,6 +13,7 @@ from asgat.data.dataset import Dataset
 from asgat.errors import AsgatError
 from asgat.graph.homophily import adjusted_homophily, beta, edge_homophily, node_homophily
 from asgat.nn.memory_plan import choose_form
+from asgat.tabular.direction import MOST_ONE_WAY
 from asgat.tabular.user_graph import UserGraph
 
 BINS = 10
@@ -37,6 +38,8 @@ class Health:
     Args:
         judged: labelled nodes with a labelled neighbour; the others count 0 in β.
         beta_histogram: how many of the judged nodes have β_v in each tenth from 0 to 1.
+        mean_degree: of a directed graph, the mean out-degree, which is the mean in-degree.
+        reciprocal: the share of edges given that were also given the other way round, None if it says nothing.
     """
 
     name: str
@@ -62,6 +65,8 @@ class Health:
     parts: dict[str, int]
     changes: list[str]
     advice: list[Advice]
+    directed: bool = False
+    reciprocal: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -78,20 +83,25 @@ class Health:
 def examine(user_graph: UserGraph, dataset: Dataset, class_names: Sequence[str], changes: Sequence[str]) -> Health:
     """Measures a graph, given as it was and encoded, and adds to what was changed so far; O(N + E)."""
     graph, y = dataset.graph, dataset.y
-    low, high = user_graph.edges.min(axis=0), user_graph.edges.max(axis=0)
+    ends = user_graph.edges
+    low, high = ends if graph.directed else (ends.min(axis=0), ends.max(axis=0))
     zero = 0 if user_graph.weight is None else int((user_graph.weight == 0).sum())
     loops = int((low == high).sum())
     distinct = len(np.unique(low * graph.num_nodes + high))
-    repeated = user_graph.edges.shape[1] - distinct
-    row, col = graph.edge_index()
+    repeated = ends.shape[1] - distinct
+    row, col = graph.undirected.edge_index()
     labelled = (row != col) & (y[row] >= 0) & (y[col] >= 0)
     judged = np.bincount(row[labelled], minlength=graph.num_nodes) > 0
     share = node_homophily(graph, y)[judged]
     sizes = np.bincount(graph.components)
-    between = int((row != col).sum())
+    between = graph.num_entries - int((graph.adjacency.diagonal() > 0).sum())
     changes = list(changes)
+    if user_graph.reciprocal is not None and user_graph.reciprocal < MOST_ONE_WAY and not graph.directed:
+        few = f"Only {100 * user_graph.reciprocal:.0f} %" if user_graph.reciprocal > 0 else "None"
+        changes.append(f"{few} of the edges also run the other way. If edges have a direction, `--directed` uses it.")
     if repeated:
-        changes.append(f"{_count(repeated, 'row')} of the edges repeat another, in either direction: merged.")
+        either = "" if graph.directed else ", in either direction"
+        changes.append(f"{_count(repeated, 'row')} of the edges repeat another{either}: merged.")
     if zero:
         changes.append(f"{_count(zero, 'edge')} of weight 0: dropped.")
     if loops:
@@ -104,8 +114,8 @@ def examine(user_graph: UserGraph, dataset: Dataset, class_names: Sequence[str],
     return Health(
         name=dataset.name,
         nodes=graph.num_nodes,
-        edges=between // 2 + (graph.num_entries - between),
-        given_edges=int(user_graph.edges.shape[1]),
+        edges=graph.edges_once()[0].shape[1],
+        given_edges=int(ends.shape[1]),
         duplicates=repeated,
         self_loops=loops,
         zero_weights=zero,
@@ -125,6 +135,8 @@ def examine(user_graph: UserGraph, dataset: Dataset, class_names: Sequence[str],
         parts={part: len(nodes) for part, nodes in dataset.splits[0].parts().items()},
         changes=changes,
         advice=advise(dataset, float(share.mean()) if len(share) else None, mean_degree, largest),
+        directed=graph.directed,
+        reciprocal=user_graph.reciprocal,
     )
 
 
@@ -151,7 +163,7 @@ def advise(dataset: Dataset, beta: float | None, mean_degree: float, largest: in
         order, reason = 12, "where neighbours differ, similar nodes are further away"
     else:
         order, reason = 10, "where neighbours are alike, smooth responses suffice"
-    form = choose_form(dataset.graph, ASGATConfig(k=k, order=order))
+    form = choose_form(dataset.graph.spectral_graph, ASGATConfig(k=k, order=order))
     reasons = {
         "dense": "a graph this small is faster with all pairs scored",
         "exact table": "each node keeps its most likely candidates, with a certificate of the error",

@@ -73,6 +73,7 @@ def predictions_of(
         **{role: roles.get(role) for role in ("label", "id", "source", "target", "weight", "split")},
         ignore=ignore,
         optional=("label", "split"),
+        directed=classifier.directed,
     )
     probability = classifier.predict_proba(graph)
     label = graph.label.texts() if graph.label is not None else [""] * graph.num_nodes

@@ -18,7 +18,7 @@ from asgat.estimator.graph_file import decode_graph
 from asgat.files.user_file import read_user_file
 from asgat.graph import Graph
 from asgat.training.inputs import graph_for, make_inputs
-from asgat.training.run_directory import load_model, read_metadata
+from asgat.training.run_directory import is_directed, load_model, read_metadata
 
 GRAPH_FILE, ENCODER_FILE, HEALTH_FILE = "graph.npz", "encoder.json", "health.json"
 
@@ -129,6 +129,8 @@ def load_run(path: Path | str, data_dir: Path | str | None = None) -> TrainedRun
             f"The files of {path} do not match: the model has {wanted[0]} features and {wanted[1]} classes, the graph "
             f"{held[0]} and {held[1]}, the names {named[0]} and {named[1]}; fit again."
         )
+    if is_directed(metadata) != dataset.graph.directed:
+        raise AsgatError(f"The files of {path} do not match: either the model or the graph is directed; fit again.")
     return TrainedRun(path, model, name, config, dataset, ids, classes, features, own)
 
 

@@ -66,7 +66,10 @@ class Reproduction:
 
     def load(self, name: str) -> Dataset:
         if name not in self._loaded:
-            self._loaded[name] = load_dataset(name, data_dir=self.data_dir)
+            data = load_dataset(name, data_dir=self.data_dir)
+            if data.graph.directed:
+                raise AsgatError(f"{name} is directed, and the paper's graphs are not; leave it out.")
+            self._loaded[name] = data
         return self._loaded[name]
 
     def runs(self, dataset: Dataset) -> list[int]:

@@ -26,7 +26,7 @@ from asgat.recipe import FOUND, load_config, read_recipe
 from asgat.training.inputs import make_inputs
 from asgat.training.metrics import micro_f1
 from asgat.training.run_directory import OtherSettingsError
-from asgat.training.runner import Callbacks, run
+from asgat.training.runner import Callbacks, model_sizes, run
 
 EVALUATED = ("asgat-cheb", "asgat-arma", "asgat-linear")  # models whose weights are examined after training
 LONGEST_NAME = 100  # characters of the settings in a folder's name
@@ -173,4 +173,4 @@ def _empty(folder: Path) -> None:
 
 
 def _build(dataset: Dataset, model: str, config: TrainConfig) -> nn.Module:
-    return model_spec(model).make(config, dataset.num_features, dataset.num_classes, dataset.num_nodes)
+    return model_spec(model).make(config, *model_sizes(dataset).values())

@@ -10,6 +10,7 @@ import torch
 
 from asgat.errors import AsgatError
 from asgat.estimator.trained_run import TrainedRun
+from asgat.explain.copies import SIDES, operator_rows, split_copies
 from asgat.explain.responses import BAND_NAMES, BLOCK, Bands, Floats, Ints
 from asgat.graph import Graph
 from asgat.graph.hops import hop_distances
@@ -22,14 +23,20 @@ from asgat.spectral.top_k import row_blocks
 
 @dataclass(frozen=True, eq=False)
 class AttentionRows:
-    """What some nodes v attend to in one layer: all are [heads, B, k] unless another shape is given."""
+    """What some nodes v attend to in one layer: all are [heads, B, k] unless another shape is given.
 
-    nodes: Ints  # the nodes v, [B]
+    In a directed graph every node has two rows, one for each of its sides: as the source of its edges and as the
+    target of edges. It attends to sides of nodes, see :mod:`asgat.explain.copies`.
+    """
+
+    nodes: Ints  # the nodes v, [B], twice each in a directed graph
     index: Ints  # the nodes u they attend to, best first
     weight: Floats  # attention weights; 0 where a row has fewer than k nodes
     score: Floats  # -∞ there
-    hops: npt.NDArray[np.int32]  # edges between v and u; -1 where no path joins them
+    hops: npt.NDArray[np.int32]  # edges between v and u, whatever their directions; -1 where no path joins them
     bands: Floats  # what each band of frequencies adds to the score, [heads, B, k, 4]; the four sum to the score
+    side: Ints | None = None  # the side of v in each row, [B], as places in ``SIDES``; None if the graph is undirected
+    index_side: Ints | None = None  # the same of u
 
     @cached_property
     def band(self) -> Ints:
@@ -43,20 +50,24 @@ def attention_rows(
 ) -> list[AttentionRows]:
     """What the given nodes attend to, layer by layer; with a limit, only the best of each row.
 
-    The operator must be the one the model was trained with, and the graph the one the operator was built from.
+    The operator must be the one the model was trained with, and the graph the one the operator was built from, or from
+    the double cover of which it was built.
     """
-    frequencies = Bands(graph)
+    frequencies = Bands(graph.spectral_graph)
+    rows = operator_rows(graph, nodes)
+    own, side = split_copies(graph, rows)
     layers = []
     for conv in model.convs:
         index, score = select_nodes(operator, conv)
         weight = row_softmax(score)
-        at = torch.from_numpy(nodes)
+        at = torch.from_numpy(rows)
         index, score, weight = (part[:, at].cpu() for part in (index, score, weight))
         order = score.argsort(dim=-1, descending=True, stable=True)[..., :limit]
         found, scores, weights = (part.gather(-1, order).numpy() for part in (index, score, weight))
-        hops = pair_hops(graph, nodes, found)
-        bands = frequencies.contributions(operator, conv.filter, nodes, found)
-        layers.append(AttentionRows(nodes, found, weights.astype(float), scores.astype(float), hops, bands))
+        bands = frequencies.contributions(operator, conv.filter, rows, found)
+        others, other_side = split_copies(graph, found)
+        values = weights.astype(float), scores.astype(float), pair_hops(graph, own, others), bands
+        layers.append(AttentionRows(own, others, *values, side, other_side))
     return layers
 
 
@@ -69,7 +80,8 @@ def pair_hops(graph: Graph, nodes: Ints, index: Ints) -> npt.NDArray[np.int32]:
 
 
 def select_nodes(operator: SpectralOperator, conv: ASGATConv) -> tuple[torch.Tensor, torch.Tensor]:
-    """The nodes a layer attends to and their scores, both [heads, N, k], as in :func:`asgat.nn.attention.attend`."""
+    """The rows of the operator a layer attends to, and their scores, both [heads, rows, k], as in
+    :func:`asgat.nn.attention.attend`."""
     if conv.k is not None:
         return operator.top(conv.filter, conv.k, conv.include_unreachable)
     index, score = operator.scores(conv.filter, include_unreachable=conv.include_unreachable)
@@ -77,19 +89,27 @@ def select_nodes(operator: SpectralOperator, conv: ASGATConv) -> tuple[torch.Ten
 
 
 def explain(run: TrainedRun, node: int) -> list[dict[str, Any]]:
-    """A row per layer, head and attended node: what ``asgat explain`` shows of the node with this number."""
+    """A row per layer, head and attended node: what ``asgat explain`` shows of the node with this number.
+
+    In a directed graph ``side`` is the side of the node that attends, ``node_side`` that of the attended node, see
+    :mod:`asgat.explain.copies`.
+    """
     check_attends(run)
     layers = attention_rows(cast(AttentionModel, run.model), run.inputs[1], run.attended_graph, np.array([node]))
     rows = []
     for layer, found in enumerate(layers, start=1):
-        for head in range(len(found.index)):
-            for place in np.flatnonzero(np.isfinite(found.score[head, 0])):
-                at = head, 0, int(place)
+        for head, row in np.ndindex(found.index.shape[:2]):
+            for place in np.flatnonzero(np.isfinite(found.score[head, row])):
+                at = head, row, int(place)
                 other, band = int(found.index[at]), int(found.band[at])
+                sides = {}
+                if found.side is not None and found.index_side is not None:
+                    sides = {"side": SIDES[found.side[row]], "node_side": SIDES[found.index_side[at]]}
                 rows.append(
                     {
                         "layer": layer,
                         "head": head + 1,
+                        **sides,
                         "node": run.ids[other],
                         "weight": float(found.weight[at]),
                         "score": float(found.score[at]),

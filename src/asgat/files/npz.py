@@ -18,13 +18,16 @@ MAX_PACKED_BYTES = 16 * 2**20
 MAX_MEMBERS = 64
 
 
-def read_npz(raw: RawFile, names: Sequence[str] | None, max_bytes: int | None = None) -> dict[str, npt.NDArray[Any]]:
+def read_npz(
+    raw: RawFile, names: Sequence[str] | None, max_bytes: int | None = None, optional: Sequence[str] = ()
+) -> dict[str, npt.NDArray[Any]]:
     """The named arrays of an archive; arrays of numbers only, within a bound on memory.
 
     ``numpy.load`` allocates what an array's header promises and unpacks whatever an archive holds. Here sizes are
     checked first: what the members unpack to against a limit, and what a header promises against the bytes that are
     there. Object arrays, which are pickles, are refused. ``names`` are those of the arrays, without ``.npy``; None
     reads every array. ``max_bytes`` bounds the archive, packed and unpacked; None suffices for the published data sets.
+    ``optional`` names arrays that may be absent.
     """
     max_packed, max_unpacked = max_bytes or MAX_PACKED_BYTES, max_bytes or MAX_UNPACKED_BYTES
     if len(raw.content) > max_packed:  # the directory alone could hold a million members
@@ -43,7 +46,8 @@ def read_npz(raw: RawFile, names: Sequence[str] | None, max_bytes: int | None = 
         absent = [name for name in names if f"{name}.npy" not in by_name]
         if absent:
             raise raw.failure(f"the array {absent[0]!r} is not in it")
-        return {name: _read_member(raw, archive, by_name[f"{name}.npy"]) for name in names}
+        there = [*names, *(name for name in optional if f"{name}.npy" in by_name)]
+        return {name: _read_member(raw, archive, by_name[f"{name}.npy"]) for name in there}
 
 
 def _read_member(raw: RawFile, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> npt.NDArray[Any]:

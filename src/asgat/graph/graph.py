@@ -1,4 +1,4 @@
-"""An undirected weighted graph and its normalised Laplacian."""
+"""A weighted graph and its normalised Laplacian."""
 
 from __future__ import annotations
 
@@ -25,28 +25,40 @@ SelfLoops = Literal["keep", "add", "remove"]
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    r"""An undirected graph as a symmetric CSR adjacency matrix.
+    r"""A graph as a CSR adjacency matrix: undirected, and then symmetric, unless ``directed``.
 
-    Every constructor symmetrises its input and merges duplicates: the weight of :math:`\{u, v\}` is the largest weight
-    of any :math:`(u, v)` or :math:`(v, u)`, so an edge list with each edge once, twice or in one direction gives the
-    same graph. Isolated nodes and several components are allowed. An edge of weight zero is dropped.
+    Every constructor merges duplicates. An undirected graph is symmetrised: the weight of :math:`\{u, v\}` is the
+    largest weight of any :math:`(u, v)` or :math:`(v, u)`, so an edge list with each edge once, twice or in one
+    direction gives the same graph. Isolated nodes and several components are allowed; edges of weight zero are dropped.
+
+    A directed graph has no symmetric Laplacian. Attention and filters use that of its :attr:`double_cover`.
 
     Args:
-        adjacency: symmetric, with non-negative finite weights; the ``from_*`` constructors ensure that.
+        adjacency: entry (v, u) is the weight of the edge from v to u: finite and not negative, and symmetric if not
+            ``directed``; the ``from_*`` constructors ensure that.
+        directed: whether the two directions of an edge are told apart.
 
     Example:
         >>> graph = Graph.from_edges([[0, 1, 1], [1, 0, 2]], num_nodes=4)
         >>> graph.num_nodes, graph.num_entries, graph.isolated.tolist()
         (4, 4, [False, False, False, True])
+        >>> Graph.from_edges([[0, 1, 1], [1, 0, 2]], num_nodes=4, directed=True).num_entries
+        3
     """
 
     adjacency: sp.csr_array
+    directed: bool = False
 
     @classmethod
     def from_edges(
-        cls, edge_index: Any, num_nodes: int | None = None, edge_weight: Any = None, self_loops: SelfLoops = "keep"
+        cls,
+        edge_index: Any,
+        num_nodes: int | None = None,
+        edge_weight: Any = None,
+        self_loops: SelfLoops = "keep",
+        directed: bool = False,
     ) -> Graph:
-        """From ``edge_index`` of shape [2, E] and optional weights [E]; arrays, lists or tensors."""
+        """From ``edge_index`` of shape [2, E], sources first, and optional weights [E]; arrays, lists or tensors."""
         ends, num_nodes = pairs(edge_index, num_nodes)
         weight = np.ones(ends.shape[1]) if edge_weight is None else _to_numpy(edge_weight).astype(np.float64)
         if weight.shape != (ends.shape[1],):
@@ -55,32 +67,45 @@ class Graph:
             )
         check_weights(ends[0], ends[1], weight)
         ends, weight = ends[:, weight > 0], weight[weight > 0]
-        row, col = np.concatenate([ends, ends[::-1]], axis=1)
-        row, col, weight = merge_entries(row, col, np.tile(weight, 2), self_loops, range(num_nodes))
+        if not directed:
+            ends, weight = np.concatenate([ends, ends[::-1]], axis=1), np.tile(weight, 2)
+        row, col, weight = merge_entries(ends[0], ends[1], weight, self_loops, range(num_nodes))
         matrix = sp.csr_array((weight, (row, col)), shape=(num_nodes, num_nodes))
         matrix.sort_indices()
-        return cls(matrix)
+        return cls(matrix, directed)
 
     @classmethod
-    def from_scipy(cls, matrix: Any, self_loops: SelfLoops = "keep") -> Graph:
-        """From a square scipy sparse matrix or array."""
+    def from_scipy(cls, matrix: Any, self_loops: SelfLoops = "keep", directed: bool = False) -> Graph:
+        """From a square scipy sparse matrix or array; entry (v, u) is the edge from v to u."""
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             raise AsgatError(f"An adjacency matrix must be square, not {matrix.shape}.")
         coo = sp.coo_array(matrix)
-        return cls.from_edges(np.stack(coo.coords), matrix.shape[0], coo.data, self_loops)
+        return cls.from_edges(np.stack(coo.coords), matrix.shape[0], coo.data, self_loops, directed)
 
     @classmethod
-    def from_networkx(cls, graph: networkx.Graph[Any], weight: str = "weight", self_loops: SelfLoops = "keep") -> Graph:
-        """From networkx; nodes are numbered in the order ``graph.nodes`` gives them, missing weights are 1."""
+    def from_networkx(
+        cls,
+        graph: networkx.Graph[Any],
+        weight: str = "weight",
+        self_loops: SelfLoops = "keep",
+        directed: bool = False,
+    ) -> Graph:
+        """From networkx; nodes are numbered in the order ``graph.nodes`` gives them, missing weights are 1.
+
+        Directions of a ``DiGraph`` are used if ``directed``; each edge of a ``Graph`` then has both.
+        """
         number = {node: i for i, node in enumerate(graph.nodes)}
         edges = [(number[u], number[v], w) for u, v, w in graph.edges(data=weight, default=1.0)]
         ends = np.array([e[:2] for e in edges], dtype=np.int64).reshape(-1, 2).T
-        return cls.from_edges(ends, len(number), np.array([e[2] for e in edges], dtype=np.float64), self_loops)
+        weights = np.array([e[2] for e in edges], dtype=np.float64)
+        if directed and not graph.is_directed():
+            ends, weights = np.concatenate([ends, ends[::-1]], axis=1), np.tile(weights, 2)
+        return cls.from_edges(ends, len(number), weights, self_loops, directed)
 
     @classmethod
-    def from_pyg(cls, data: Data, self_loops: SelfLoops = "keep") -> Graph:
+    def from_pyg(cls, data: Data, self_loops: SelfLoops = "keep", directed: bool = False) -> Graph:
         """From a PyG ``Data`` or ``Batch``; ``edge_weight`` is used where present."""
-        return cls.from_edges(data.edge_index, data.num_nodes, data.get("edge_weight"), self_loops)
+        return cls.from_edges(data.edge_index, data.num_nodes, data.get("edge_weight"), self_loops, directed)
 
     @classmethod
     def from_pandas(
@@ -91,6 +116,7 @@ class Graph:
         weight: str | None = None,
         nodes: Any = None,
         self_loops: SelfLoops = "keep",
+        directed: bool = False,
     ) -> Graph:
         """From a data frame of edges, a row each, with a weight of 1 unless its column is named.
 
@@ -108,7 +134,8 @@ class Graph:
             raise AsgatError(
                 f"An edge names the node {error.args[0]!r}, which is not among the nodes; add it or drop the edge."
             ) from None
-        return cls.from_edges(index, len(number), None if weight is None else edges[weight].to_numpy(), self_loops)
+        weights = None if weight is None else edges[weight].to_numpy()
+        return cls.from_edges(index, len(number), weights, self_loops, directed)
 
     @property
     def num_nodes(self) -> int:
@@ -116,27 +143,57 @@ class Graph:
 
     @property
     def num_entries(self) -> int:
-        """Stored directed entries: two per edge between different nodes, one per self-loop."""
+        """Stored entries: two per undirected edge between different nodes, one per self-loop or directed edge."""
         return int(self.adjacency.nnz)
 
     @cached_property
     def degree(self) -> npt.NDArray[np.float64]:
-        """Weighted degree; a self-loop counts once."""
+        """Weighted degree, or out-degree; a self-loop counts once."""
         return np.asarray(self.adjacency.sum(axis=1), dtype=np.float64).reshape(-1)
 
     @property
     def isolated(self) -> npt.NDArray[np.bool_]:
         """Nodes without any edge, a self-loop included."""
-        return np.asarray(np.diff(self.adjacency.indptr) == 0)
+        alone = np.diff(self.adjacency.indptr) == 0
+        if self.directed:
+            alone[self.adjacency.indices] = False
+        return np.asarray(alone)
 
     @cached_property
     def components(self) -> npt.NDArray[np.int64]:
-        """Component number of every node."""
+        """Component number of every node, whatever the directions."""
         return connected_components(self.adjacency, directed=False)[1].astype(np.int64)
+
+    @cached_property
+    def undirected(self) -> Graph:
+        """The same edges without directions."""
+        return Graph.from_scipy(self.adjacency) if self.directed else self
+
+    @cached_property
+    def double_cover(self) -> Graph:
+        r"""The undirected bipartite graph of 2N nodes with :math:`\{2v, 2u + 1\}` for every edge from v to u.
+
+        Node 2v stands for v as a source, 2v + 1 for v as a target. With :math:`S = D_{out}^{-1/2} A D_{in}^{-1/2}` its
+        normalised adjacency is :math:`S` between sources and targets, so that its Laplacian has the eigenvalues
+        :math:`1 \pm \sigma` for the singular values :math:`\sigma` of S.
+        """
+        coo = self.adjacency.tocoo()
+        source, target = coo.coords
+        return Graph.from_edges(np.stack([2 * source, 2 * target + 1]), 2 * self.num_nodes, coo.data)
+
+    @property
+    def spectral_graph(self) -> Graph:
+        """The undirected graph whose Laplacian operators use: this one, or the double cover of a directed one."""
+        return self.double_cover if self.directed else self
 
     @cached_property
     def normalised_adjacency(self) -> sp.csr_array:
         r""":math:`D^{-1/2} A D^{-1/2}`; rows and columns of isolated nodes are empty."""
+        if self.directed:
+            raise AsgatError(
+                "A directed graph has no symmetric Laplacian; use its double_cover, or undirected, which forgets the "
+                "directions."
+            )
         # Roots, and degrees relative to a row's largest weight, keep 1e308 and 1e-308 within the range of a float64;
         # one factor per end makes the matrix exactly symmetric.
         coo = self.adjacency.tocoo()
@@ -147,6 +204,13 @@ class Graph:
         root = np.sqrt(largest) * np.sqrt(relative_degree)
         weight = np.sqrt(coo.data)
         return sp.csr_array(((weight / root[row]) * (weight / root[col]), (row, col)), shape=coo.shape)
+
+    @property
+    def mean_adjacency(self) -> sp.csr_array:
+        r""":math:`D^{-1} A`, which takes the weighted mean over a node's neighbours; 0 for a node without any."""
+        coo = self.adjacency.tocoo()
+        row, col = coo.coords
+        return sp.csr_array((coo.data / self.degree[row], (row, col)), shape=coo.shape)
 
     @cached_property
     def laplacian(self) -> sp.csr_array:
@@ -168,20 +232,21 @@ class Graph:
         """The same graph with its self-loops kept, removed, or added (weight 1) where a node has none."""
         if self_loops == "keep":
             return self
-        return Graph.from_scipy(self.adjacency, self_loops)
+        return Graph.from_scipy(self.adjacency, self_loops, self.directed)
 
     def edge_index(self) -> npt.NDArray[np.int64]:
-        """Both directions of every edge as PyG's [2, E]."""
+        """The edges as PyG's [2, E]; both directions of an undirected one."""
         return np.stack(self.adjacency.tocoo().coords).astype(np.int64)
 
     def edges_once(self) -> tuple[Ints, Floats]:
-        """Every edge once, the lower node first, [2, E], and the weights [E]."""
+        """Every edge once, [2, E], and the weights [E]; of an undirected edge the lower node comes first."""
         ends, weight = self.edge_index(), self.adjacency.tocoo().data
-        once = ends[0] <= ends[1]
+        once = slice(None) if self.directed else ends[0] <= ends[1]
         return ends[:, once], weight[once]
 
     def __repr__(self) -> str:
-        return f"Graph(num_nodes={self.num_nodes}, num_entries={self.num_entries})"
+        directed = ", directed=True" if self.directed else ""
+        return f"Graph(num_nodes={self.num_nodes}, num_entries={self.num_entries}{directed})"
 
 
 def pairs(edge_index: Any, num_nodes: int | None) -> tuple[Ints, int]:

@@ -1,7 +1,7 @@
 r"""Homophily: the paper's :math:`\beta`, and two edge-wise measures.
 
 All ignore weights and self-loops. Nodes with label -1 are unlabelled: they have no value and are not counted as
-neighbours.
+neighbours. In a directed graph both ends of an edge are neighbours, twice if there is an edge each way.
 """
 
 import numpy as np
@@ -12,6 +12,8 @@ from asgat.graph import Graph
 
 def _labelled_pairs(graph: Graph, y: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     row, col = graph.edge_index()
+    if graph.directed:
+        row, col = np.concatenate([row, col]), np.concatenate([col, row])
     kept = (row != col) & (y[row] >= 0) & (y[col] >= 0)
     return row[kept], col[kept]
 

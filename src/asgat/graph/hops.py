@@ -13,10 +13,11 @@ from asgat.kernels.cpu.jit import compiled
 def hop_distances(graph: Graph, sources: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
     """Edges on the shortest path from each source to each node, [sources, N]; -1 where there is none.
 
-    Weights are ignored. Cost: O(N + E) per source, sources in parallel.
+    Weights and directions are ignored. Cost: O(N + E) per source, sources in parallel.
     """
     distance = np.full((len(sources), graph.num_nodes), -1, dtype=np.int32)
-    _breadth_first(graph.adjacency.indptr, graph.adjacency.indices, sources, distance)
+    rows = graph.undirected.adjacency
+    _breadth_first(rows.indptr, rows.indices, sources, distance)
     return distance
 
 

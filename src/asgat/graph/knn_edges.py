@@ -21,6 +21,7 @@ def add_knn_edges(graph: Graph, x: npt.NDArray[np.float32], number: int, weight:
     Nodes that share no feature are not joined, and existing edges keep their weight where it is larger. So a node with
     few edges can attend to others; whether that helps depends on how often similar nodes are of one class. A node
     selects ``number`` others and may be selected by more; ``weight`` is relative to the mean of the graph's edges.
+    In a directed graph the added edges run both ways, and the others keep their direction.
 
     O(N²) cosines, in blocks.
 
@@ -41,7 +42,7 @@ def add_knn_edges(graph: Graph, x: npt.NDArray[np.float32], number: int, weight:
     chosen, alike = _most_alike(x, number)
     ends = np.repeat(np.arange(nodes), number)[alike.ravel()], chosen[alike]
     links = sp.csr_array((np.full(len(ends[0]), weight * _usual_weight(graph)), ends), shape=(nodes, nodes))
-    return Graph.from_scipy(graph.adjacency.maximum(links))
+    return Graph.from_scipy(graph.adjacency.maximum(links).maximum(links.T), directed=graph.directed)
 
 
 def _most_alike(x: npt.NDArray[np.float32], number: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:

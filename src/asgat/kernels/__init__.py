@@ -3,6 +3,7 @@
 Importing this package loads neither; the first call on a device does, and compiles what it needs.
 """
 
+from asgat.kernels.chebyshev import chebyshev_filter
 from asgat.kernels.csr_matmul import csr_matmul
 from asgat.kernels.dropout import dropout, dropout_runs, dropout_seeds
 from asgat.kernels.gather_sum import gather_sum
@@ -12,6 +13,7 @@ from asgat.kernels.select import rescore, select_top
 
 __all__ = [
     "RaggedRows",
+    "chebyshev_filter",
     "csr_matmul",
     "dropout",
     "dropout_runs",

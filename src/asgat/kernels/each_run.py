@@ -17,8 +17,10 @@ def each_run(dim: int, function: Callable[..., Tensor], *inputs: Tensor) -> Tens
 
     It must itself accept inputs with a leading dimension.
     """
-    if inputs[0].dim() == dim or inputs[0].device.type != "cpu":
+    if inputs[0].dim() == dim or (inputs[0].device.type != "cpu" and inputs[0].size(0) > 1):
         return function(*inputs)
+    if inputs[0].size(0) == 1:
+        return function(*(value.squeeze(0) for value in inputs)).unsqueeze(0)
     return torch.stack([function(*own) for own in zip(*(value.unbind() for value in inputs), strict=True)])
 
 
@@ -29,6 +31,8 @@ def aligned(x: Tensor) -> Tensor:
 
 def matmul(x: Tensor, weight: Tensor) -> Tensor:
     """x W for a weight [in, out]; for stacked runs [R, in, out] and x [N, in], shared, or [R, N, in]."""
+    if weight.dim() == 3 and weight.size(0) == 1:
+        return ((x.squeeze(0) if x.dim() == 3 else x) @ weight.squeeze(0)).unsqueeze(0)
     if weight.dim() == 2 or weight.device.type != "cpu":
         return x @ weight
     out: Tensor = _Matmul.apply(x, weight)  # type: ignore[no-untyped-call]

@@ -38,6 +38,29 @@ def csr_matmul(indptr: Tensor, index: Tensor, value: Tensor, dense: Tensor) -> T
     return out.index_add_(-2, row, dense.index_select(-2, index) * value.unsqueeze(-1))
 
 
+def chebyshev_filter(indptr: Tensor, index: Tensor, value: Tensor, coefficients: Tensor, signal: Tensor) -> Tensor:
+    terms = _chebyshev_terms(indptr, index, value, signal, coefficients.size(2) - 1)
+    return torch.einsum("rhi,irnhf->rnhf", coefficients, terms.expand(-1, -1, -1, coefficients.size(1), -1))
+
+
+def chebyshev_filter_grad(
+    indptr: Tensor, index: Tensor, value: Tensor, coefficients: Tensor, signal: Tensor, grad: Tensor
+) -> tuple[Tensor, Tensor]:
+    terms = _chebyshev_terms(indptr, index, value, grad, coefficients.size(2) - 1)
+    to_coefficients = torch.einsum("irnhf,rnhf->rhi", terms, signal.expand_as(grad))
+    to_signal = torch.einsum("rhi,irnhf->rnhf", coefficients, terms)
+    return to_coefficients.contiguous(), to_signal.sum_to_size(signal.shape)
+
+
+def _chebyshev_terms(indptr: Tensor, index: Tensor, value: Tensor, signal: Tensor, order: int) -> Tensor:
+    """T_0(X) x, … for signals [R, N, heads, F], [order + 1, R, N, heads, F]."""
+    flat = signal.flatten(2)
+    terms = [flat, csr_matmul(indptr, index, value, flat)]
+    for _ in range(order - 1):
+        terms.append(2.0 * csr_matmul(indptr, index, value, terms[-1]) - terms[-2])
+    return torch.stack(terms).view(-1, *signal.shape)
+
+
 def select_top(
     value: Tensor, indptr: Tensor, order: Tensor, widths: Sequence[int], counts: Sequence[int], coefficients: Tensor,
     k: int, hint: Tensor,

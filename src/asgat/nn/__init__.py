@@ -2,5 +2,7 @@
 
 from asgat.nn.asgat import ASGAT
 from asgat.nn.asgat_conv import ASGATConv
+from asgat.nn.deep import ASGATDeep, DeepBlock
+from asgat.nn.filter_conv import SpectralFilterConv
 
-__all__ = ["ASGAT", "ASGATConv"]
+__all__ = ["ASGAT", "ASGATConv", "ASGATDeep", "DeepBlock", "SpectralFilterConv"]

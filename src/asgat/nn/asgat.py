@@ -15,10 +15,11 @@ from asgat.filters import PageRankFilter
 from asgat.graph import Graph
 from asgat.kernels.each_run import each_run
 from asgat.kernels.sparse_features import SparseFeatures, dropout
-from asgat.nn.asgat_conv import ASGATConv, add_bias, product
+from asgat.nn.asgat_conv import ASGATConv
 from asgat.nn.attention import SparseAttention, filtered
-from asgat.nn.attention_model import AttentionModel
+from asgat.nn.attention_model import AttentionModel, check_nodes
 from asgat.nn.layer_cache import LayerCache
+from asgat.nn.rows import add_bias, product
 from asgat.spectral import SpectralOperator
 
 Elu = Literal["every", "hidden", "last", "none"]
@@ -47,6 +48,7 @@ class ASGAT(AttentionModel):
         alpha: of that response at the start; 1 for one that changes nothing.
         num_nodes: number of further columns of x, the adjacency rows that :func:`with_adjacency` appends. Their
             weights belong to the nodes of one graph, so that another graph is refused (not in the paper).
+        directed: use the direction of edges, by the double cover: see :class:`ASGATConv` (not in the paper).
         cached: keep the operator built from the first edges seen, for training on one graph.
         options: of every layer, see :class:`ASGATConv`: ``root``, ``mix``, ``gain``, ``filter``, ``operator``,
             ``order``, ``include_unreachable``.
@@ -80,6 +82,7 @@ class ASGAT(AttentionModel):
         propagate: bool = False,
         alpha: float = 0.1,
         num_nodes: int | None = None,
+        directed: bool = False,
         cached: bool = False,
         **options: Any,
     ) -> None:
@@ -89,9 +92,10 @@ class ASGAT(AttentionModel):
             raise AsgatError(f"num_layers must be at least {1 + linear}, but is {num_layers}: one attends{before}.")
         if elu not in ("every", "hidden", "last", "none"):
             raise AsgatError(f"elu must be every, hidden, last or none, not {elu!r}.")
-        self.elu, self.num_nodes, self.dropout = elu, num_nodes, dropout
+        self.elu, self.num_nodes, self.dropout, self.directed = elu, num_nodes, dropout, directed
         self.layers = nn.ModuleList()
-        width = in_channels + (num_nodes or 0)
+        copies = 2 if directed else 1
+        width = in_channels + copies * (num_nodes or 0)
         self.jump_weight = nn.Parameter(torch.empty(width, out_channels)) if jump else None
         for index in range(num_layers):
             last = index == num_layers - 1
@@ -105,11 +109,12 @@ class ASGAT(AttentionModel):
                 concat=not last,
                 k=k,
                 dropout=dropout,
+                directed=directed,
                 cached=cached and index == 0,  # the other layers are given the first one's operator
                 **options,
             )
             self.layers.append(conv)
-            width = heads * hidden_channels
+            width = copies * heads * hidden_channels
         if self.jump_weight is not None:
             nn.init.xavier_uniform_(self.jump_weight)
         self.propagation = PageRankFilter(1, alpha=alpha) if propagate else None
@@ -138,18 +143,17 @@ class ASGAT(AttentionModel):
 
         The other arguments are those of :meth:`ASGATConv.forward`; :meth:`certificates` bounds the attention's error.
         """
-        if self.num_nodes is not None and x.size(0) != self.num_nodes:
-            raise AsgatError(
-                f"This model has weights for the {self.num_nodes} nodes of the graph it was trained on; it cannot run "
-                f"on one with {x.size(0)}. Train with adjacency=false for a model of any graph."
-            )
+        check_nodes(x, self.num_nodes)
         convs = self.convs
-        operator = convs[0].operator_for(x, edge_index, edge_weight)
+        operator = self.operator_for(x, edge_index, edge_weight)
         hidden: Tensor | SparseFeatures = x
         for index in range(len(self.layers)):
             out = hidden = self.apply_layer(index, hidden, operator, x)
         if self.propagation is not None:
-            out = filtered(operator, self._cache.filter_of(self.propagation, convs[0].runs), out)
+            signal = out.repeat_interleave(2, dim=-2) if self.directed else out
+            out = filtered(operator, self._cache.filter_of(self.propagation, convs[0].runs), signal)
+            if self.directed:
+                out = 0.5 * (out[..., 0::2, :] + out[..., 1::2, :])
         if not return_attention_weights:
             return out
         return out, [conv.attention(operator) for conv in convs]
@@ -179,5 +183,11 @@ class ASGAT(AttentionModel):
 
 
 def with_adjacency(x: npt.NDArray[np.float32], graph: Graph) -> sp.csr_array:
-    r"""Features [N, F + N]: after a node's own, its row of :math:`D^{-1/2} A D^{-1/2}`, as LINKX takes that of A."""
-    return sp.csr_array(sp.hstack([sp.csr_array(x), graph.normalised_adjacency], dtype=np.float32))
+    r"""Features [N, F + N]: after a node's own, its row of :math:`D^{-1/2} A D^{-1/2}`, as LINKX takes that of A.
+
+    Of a directed graph [N, F + 2N]: at 2u + 1 the edge to u, at 2u that from u, both as in the double cover.
+    """
+    rows = graph.normalised_adjacency if not graph.directed else graph.double_cover.normalised_adjacency
+    if graph.directed:
+        rows = rows[0::2] + rows[1::2]
+    return sp.csr_array(sp.hstack([sp.csr_array(x), rows], dtype=np.float32))

@@ -1,22 +1,21 @@
 """The spectral attention layer, with PyG's arguments."""
 
 from collections.abc import Callable
-from functools import partial
 
 import torch
 from torch import Tensor, nn
 
-from asgat.errors import AsgatError, suggest
+from asgat.errors import AsgatError
 from asgat.filters import MLPFilter, SpectralFilter
 from asgat.graph import Graph
 from asgat.kernels.each_run import each_run
-from asgat.kernels.sparse_features import SparseFeatures, dropout, matmul
+from asgat.kernels.sparse_features import SparseFeatures, dropout
 from asgat.nn.attention import SparseAttention, attend
 from asgat.nn.layer_cache import LayerCache
-from asgat.spectral import ArmaOperator, ChebyshevOperator, ExactOperator, SpectralOperator
+from asgat.nn.operator_builder import OperatorBuilder, OperatorFactory
+from asgat.nn.rows import add_bias, by_copy, by_node, product
+from asgat.spectral import SpectralOperator
 from asgat.spectral.spectral_operator import check_k
-
-OperatorFactory = Callable[..., SpectralOperator]
 
 
 class ASGATConv(nn.Module):
@@ -52,12 +51,15 @@ class ASGATConv(nn.Module):
             :class:`~asgat.spectral.SpectralOperator`.
         order: polynomial order of ``"chebyshev"``.
         include_unreachable: let nodes of other components compete for attention, with score 0.
+        directed: use the direction of edges. Attention is that of the graph's double cover, where every node is twice,
+            as a source and as a target of edges; each copy has its own W and attends to copies of either kind, and a
+            node's two outputs are concatenated, or averaged if not ``concat``. The state dict is another one.
         cached: keep the operator built from the first edges seen, for training on one graph.
 
     Shapes:
         - **x**: [N, in_channels]
         - **edge_index**: [2, E], a :class:`~asgat.graph.Graph`, or an operator
-        - **output**: [N, heads · out_channels], or [N, out_channels] if not ``concat``
+        - **output**: [N, heads · out_channels], twice as wide if ``directed``; or [N, out_channels] if not ``concat``
 
     Cost in addition to the operator's scores: O(N · in · out + heads · N · k · out).
 
@@ -86,6 +88,7 @@ class ASGATConv(nn.Module):
         operator: str | OperatorFactory = "chebyshev",
         order: int = 15,
         include_unreachable: bool = False,
+        directed: bool = False,
         cached: bool = False,
     ) -> None:
         super().__init__()
@@ -96,21 +99,22 @@ class ASGATConv(nn.Module):
             raise AsgatError(f"dropout must be at least 0 and below 1, but is {dropout}.")
         self.in_channels, self.out_channels = in_channels, out_channels
         self.heads, self.concat, self.k, self.dropout = heads, concat, k, dropout
-        self.include_unreachable, self.cached, self.gain = include_unreachable, cached, gain if root else 1.0
+        self.include_unreachable, self.gain = include_unreachable, gain if root else 1.0
         self.filter = filter(heads)
-        self.make_operator = operator_factory(operator, order)
-        width = heads * out_channels if concat else out_channels
+        self.operators = OperatorBuilder(operator, order, directed, cached)
+        width = self.operators.copies * heads * out_channels if concat else out_channels
         # As [in, out], not as nn.Linear has it: a product with sparse features reads it row by row.
-        self.weight = nn.Parameter(torch.empty(in_channels, out_channels))
+        self.weight = nn.Parameter(torch.empty(in_channels, self.operators.copies * out_channels))
         self.root_weight = nn.Parameter(torch.empty(in_channels, width)) if root else None
         self.mix = nn.Parameter(torch.empty(heads)) if mix else None
         self.bias = nn.Parameter(torch.empty(width)) if bias else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        self._cache = LayerCache()
+        self._cache, self.operators.kept = LayerCache(), None
         self.filter.reset_parameters()
-        nn.init.xavier_uniform_(self.weight)
+        for of_copy in self.weight.chunk(self.operators.copies, dim=1):
+            nn.init.xavier_uniform_(of_copy)
         if self.root_weight is not None:
             nn.init.xavier_uniform_(self.root_weight)
         for start_at_zero in (self.mix, self.bias):
@@ -128,8 +132,9 @@ class ASGATConv(nn.Module):
 
         Args:
             x: node features, dense or sparse.
-            edge_index: the graph, as edges [2, E] (read as undirected), a ``Graph``, or an operator built from one:
-                build an operator once when the same graph is used several times.
+            edge_index: the graph, as edges [2, E] (read as undirected unless ``directed``), a ``Graph``, or an operator
+                built from one, or from the double cover of a directed one: build an operator once when the same graph
+                is used several times.
             edge_weight: weights [E] of the edges.
             return_attention_weights: return ``(output, SparseAttention)``. The attended pairs are not the input edges,
                 which is why this is not PyG's ``(edge_index, alpha)``. :meth:`attention` can also certify it.
@@ -147,16 +152,19 @@ class ASGATConv(nn.Module):
         kept = attention.dropout(self.dropout, self.training)
         if self.mix is not None:
             kept = kept.scale(self.heads * operator.shared(own(self.mix)).softmax(-1))
-        mapped = product(x, own(self.weight), operator)
+        mapped = by_copy(product(x, own(self.weight), operator), self.operators.copies)
         gathered = operator.exchange(mapped if self.gain == 1.0 else self.gain * mapped)
         side_by_side = self.concat or self.heads == 1
         bias = operator.shared(own(self.bias)) if self.bias is not None else None
-        of_heads = bias.view(*bias.shape[:-1], self.heads, -1) if bias is not None and side_by_side else None
+        in_sums = self.concat or (self.heads == 1 and not self.directed)
+        of_heads = bias.view(*bias.shape[:-1], -1, self.out_channels) if bias is not None and in_sums else None
         out = kept.aggregate(gathered, of_heads)  # [heads, N, out]
         out = out.transpose(-3, -2).flatten(-2) if side_by_side else each_run(3, lambda own: own.mean(dim=-3), out)
+        if self.directed:
+            out = by_node(out) if self.concat else 0.5 * (out[..., 0::2, :] + out[..., 1::2, :])
         if self.root_weight is not None:  # an operator's own nodes come first
             out = out + product(x, own(self.root_weight), operator)[..., : out.size(-2), :]
-        if bias is not None and not side_by_side:
+        if bias is not None and not in_sums:
             out = add_bias(out, bias)
         if one:
             out, attention = out.unsqueeze(0), attention.unsqueeze()
@@ -179,6 +187,10 @@ class ASGATConv(nn.Module):
         return self._cache.attention[1]
 
     @property
+    def directed(self) -> bool:
+        return self.operators.directed
+
+    @property
     def runs(self) -> int | None:
         """Number of runs in a layer made by :func:`asgat.nn.stacking.stack`; None for a single one."""
         return self.weight.size(0) if self.weight.dim() == 3 else None
@@ -187,44 +199,7 @@ class ASGATConv(nn.Module):
         self, x: Tensor | SparseFeatures, graph: Tensor | Graph | SpectralOperator, edge_weight: Tensor | None = None
     ) -> SpectralOperator:
         """The operator of a graph, built unless it already is one or is cached."""
-        operator: SpectralOperator
-        if isinstance(graph, SpectralOperator):
-            operator = graph
-        elif self._cache.operator is not None:
-            operator = self._cache.operator
-        else:
-            if not isinstance(graph, Graph):
-                graph = Graph.from_edges(graph, x.size(0), edge_weight)
-            operator = self.make_operator(graph, dtype=x.dtype, device=x.device)
-            if self.cached:
-                self._cache.operator = operator
-        if operator.num_inputs != x.size(-2):
-            kept = " (kept from an earlier call, because cached=True)" if operator is self._cache.operator else ""
-            raise AsgatError(f"x has {x.size(-2)} rows, but the graph{kept} has {operator.num_inputs} nodes.")
-        return operator
+        return self.operators(x, graph, edge_weight)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, heads={self.heads}, k={self.k})"
-
-
-def add_bias(x: Tensor, bias: Tensor) -> Tensor:
-    """x [N, F] plus a bias [F]; of stacked runs [R, N, F] and [R, F]."""
-    return each_run(2, lambda own, shift: own + shift.unsqueeze(-2), x, bias)
-
-
-def product(x: Tensor | SparseFeatures, weight: Tensor, operator: SpectralOperator) -> Tensor:
-    """x W, for a weight [in, out] that all rows of x share; see :meth:`SpectralOperator.shared`."""
-    wide = x.to(dtype=torch.float64) if operator.exact_sums else x
-    return matmul(wide, operator.shared(weight))
-
-
-def operator_factory(operator: str | OperatorFactory, order: int) -> OperatorFactory:
-    if not isinstance(operator, str):
-        return operator
-    chebyshev = partial(ChebyshevOperator, order=order)
-    factories: dict[str, OperatorFactory] = {"chebyshev": chebyshev, "exact": ExactOperator, "arma": ArmaOperator}
-    if operator not in factories:
-        raise AsgatError(f"Unknown operator {operator!r}. {suggest(operator, list(factories))}")
-    if order < 1:
-        raise AsgatError(f"order must be at least 1, but is {order}.")
-    return factories[operator]

@@ -3,8 +3,11 @@
 from abc import ABC, abstractmethod
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from asgat.errors import AsgatError
+from asgat.graph import Graph
+from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.asgat_conv import ASGATConv
 from asgat.spectral import SpectralOperator
 from asgat.spectral.certificate import Certificate
@@ -22,8 +25,23 @@ class AttentionModel(nn.Module, ABC):
     def reset_parameters(self) -> None:
         """Draw all parameters again."""
 
+    def operator_for(
+        self, x: Tensor | SparseFeatures, graph: Tensor | Graph | SpectralOperator, edge_weight: Tensor | None = None
+    ) -> SpectralOperator:
+        """The operator of a graph, built unless it already is one or is cached."""
+        return self.convs[0].operator_for(x, graph, edge_weight)
+
     @torch.no_grad()
     def certificates(self, operator: SpectralOperator) -> list[Certificate]:
         """How far each layer's attention on this graph can be from the paper's."""
         attentions = [conv.attention(operator, certified=True) for conv in self.convs]
         return [attention.certificate for attention in attentions if attention.certificate is not None]
+
+
+def check_nodes(x: Tensor | SparseFeatures, num_nodes: int | None) -> None:
+    """Refuses features of another graph than the one whose nodes a model has weights for."""
+    if num_nodes is not None and x.size(0) != num_nodes:
+        raise AsgatError(
+            f"This model has weights for the {num_nodes} nodes of the graph it was trained on; it cannot run on one "
+            f"with {x.size(0)}. Train with adjacency=false for a model of any graph."
+        )

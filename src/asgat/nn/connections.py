@@ -11,7 +11,7 @@ from asgat.errors import AsgatError
 from asgat.filters import PolynomialFilter, WalkFilter
 from asgat.graph import Graph
 from asgat.memory import available_memory
-from asgat.nn.asgat_conv import OperatorFactory
+from asgat.nn.operator_builder import OperatorFactory
 from asgat.spectral import ChebyshevOperator, GraphOperator
 from asgat.spectral.graph_operator import as_graph_operator
 

@@ -55,7 +55,7 @@ class Ensemble(AttentionModel):
         return_attention_weights: bool = False,
     ) -> Tensor | tuple[Tensor, list[SparseAttention]]:
         """As :meth:`ASGAT.forward`; the attention is the first member's."""
-        operator = self.convs[0].operator_for(x, edge_index, edge_weight)
+        operator = self._each()[0].operator_for(x, edge_index, edge_weight)
         votes = torch.stack([member(x, operator) for member in self.members])
         out = votes.log_softmax(-1).logsumexp(0) - math.log(len(votes))
         if not return_attention_weights:

@@ -6,12 +6,13 @@ from typing import Any
 
 import torch
 
-from asgat.config import ASGATConfig
+from asgat.config import ASGATConfig, ASGATDeepConfig, SpectralConfig
 from asgat.errors import AsgatError
 from asgat.filters import HeatFilter, MLPFilter, PolynomialFilter, SpectralFilter
 from asgat.graph import Graph
 from asgat.nn.asgat import ASGAT
 from asgat.nn.attention_model import AttentionModel
+from asgat.nn.deep import ASGATDeep
 from asgat.nn.ensemble import Ensemble
 from asgat.nn.memory_plan import check_plan, table_candidates
 from asgat.spectral import ArmaOperator, ChebyshevOperator, ExactOperator, SpectralOperator
@@ -19,7 +20,7 @@ from asgat.tables import ArmaTableOperator, TableOperator
 from asgat.tables.candidate_table import Progress
 
 
-def make_filter(config: ASGATConfig) -> Callable[[int], SpectralFilter]:
+def make_filter(config: SpectralConfig) -> Callable[[int], SpectralFilter]:
     """The filter a configuration names, as a function of the number of heads."""
     if config.filter == "heat":
         return partial(HeatFilter, scale=config.heat_scale)
@@ -35,16 +36,19 @@ def make_filter(config: ASGATConfig) -> Callable[[int], SpectralFilter]:
 
 def make_operator(
     graph: Graph,
-    config: ASGATConfig,
+    config: SpectralConfig,
     device: torch.device | str = "cpu",
     dtype: torch.dtype = torch.float32,
     progress: Progress | None = None,
 ) -> SpectralOperator:
     """The operator a configuration names, on a candidate table unless the graph is small or every pair is needed.
 
+    That of a directed graph is of its double cover.
+
     Raises:
         AsgatError: it would take more memory than is available; raised before anything large is allocated.
     """
+    graph = graph.spectral_graph
     form = check_plan(graph, config, device).form
     if config.exact_sums and "table" not in form:
         raise AsgatError(f"exact_sums needs a table, and this is the {form} form; set form=table.")
@@ -52,6 +56,8 @@ def make_operator(
     arma: dict[str, Any] = {"fit_error": config.fit_error} if config.operator == "arma" else {}
     if form == "exact":
         return ExactOperator(graph, **where)
+    if form == "matrix":  # nothing is scored
+        return ChebyshevOperator(graph, config.order, cache_bytes=0, **where)
     if form == "dense":
         return ArmaOperator(graph, **arma, **where) if arma else ChebyshevOperator(graph, config.order, **where)
     return (ArmaTableOperator if arma else TableOperator)(
@@ -69,7 +75,12 @@ def make_operator(
 
 
 def build_asgat(
-    config: ASGATConfig, in_channels: int, out_channels: int, num_nodes: int | None = None, linear: bool = False
+    config: ASGATConfig,
+    in_channels: int,
+    out_channels: int,
+    num_nodes: int | None = None,
+    directed: bool = False,
+    linear: bool = False,
 ) -> AttentionModel:
     """The model, or an ensemble of ``members`` of them."""
     shared = "heads", "out_heads", "k", "dropout", "elu", "root", "mix", "gain", "jump", "propagate", "alpha"
@@ -81,10 +92,42 @@ def build_asgat(
             out_channels,
             num_layers=config.layers,
             num_nodes=num_nodes,
+            directed=directed,
             linear=linear,
             filter=make_filter(config),
             operator=partial(make_operator, config=config),
             **{name: getattr(config, name) for name in shared},
         )
 
-    return build_one() if config.members == 1 else Ensemble([build_one() for _ in range(config.members)])
+    return _ensemble(build_one, config.members)
+
+
+def build_deep(
+    config: ASGATDeepConfig,
+    in_channels: int,
+    out_channels: int,
+    num_nodes: int | None = None,
+    directed: bool = False,
+) -> AttentionModel:
+    """The deep model, or an ensemble of ``members`` of them."""
+    if config.batch_size is not None:
+        raise AsgatError("asgat-deep is trained on all nodes at once; leave batch_size out, or use asgat-plus.")
+
+    def build_one() -> ASGATDeep:
+        return ASGATDeep(
+            in_channels,
+            config.hidden,
+            out_channels,
+            num_layers=config.layers,
+            num_nodes=num_nodes,
+            directed=directed,
+            filter=make_filter(config),
+            operator=partial(make_operator, config=config),
+            **{name: getattr(config, name) for name in ("heads", "k", "dropout", "attention_dropout", "channels")},
+        )
+
+    return _ensemble(build_one, config.members)
+
+
+def _ensemble(build_one: Callable[[], AttentionModel], members: int) -> AttentionModel:
+    return build_one() if members == 1 else Ensemble([build_one() for _ in range(members)])

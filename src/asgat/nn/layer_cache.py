@@ -5,19 +5,16 @@ from typing import Any
 from asgat.filters import SpectralFilter
 from asgat.filters.filter_stack import FilterStack
 from asgat.nn.attention import SparseAttention
-from asgat.spectral import SpectralOperator
 
 
 class LayerCache:
-    """A copy of the layer shares its operator, which never changes. A saved layer has an empty cache.
+    """A copied or saved layer has an empty cache.
 
     Attributes:
-        operator: of the first graph the layer saw, for ``cached=True``.
         attention: of a filter that training does not change, and what it was computed from.
     """
 
-    def __init__(self, operator: SpectralOperator | None = None) -> None:
-        self.operator = operator
+    def __init__(self) -> None:
         self.attention: tuple[tuple[object, ...], SparseAttention] | None = None
         self._filters: FilterStack | None = None
 
@@ -30,7 +27,7 @@ class LayerCache:
         return self._filters if runs > 1 else self._filters.each()[0]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "LayerCache":
-        return LayerCache(self.operator)
+        return LayerCache()
 
     def __reduce__(self) -> tuple[type["LayerCache"], tuple[()]]:
         return LayerCache, ()

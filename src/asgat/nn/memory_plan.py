@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from asgat.config import ASGATConfig
+from asgat.config import ASGATConfig, SpectralConfig
 from asgat.errors import AsgatError
 from asgat.graph import Graph
 from asgat.memory import available_memory
@@ -28,7 +28,8 @@ class Plan:
     """The memory a configuration is estimated to take on a graph.
 
     Attributes:
-        form: ``"exact"``, ``"dense"``, ``"exact table"`` or ``"truncated table"``.
+        form: ``"exact"``, ``"dense"``, ``"exact table"``, ``"truncated table"``, or ``"matrix"`` where nothing is
+            scored.
         bytes: the most that is held at one time: the operator, and either what building it takes or a training step.
         parts: bytes of the ``"operator"``, of ``"building"`` it, and of the ``"attention"`` and the ``"features"`` of
             one training step.
@@ -39,12 +40,14 @@ class Plan:
     parts: dict[str, int]
 
 
-def choose_form(graph: Graph, config: ASGATConfig) -> str:
+def choose_form(graph: Graph, config: SpectralConfig) -> str:
     """The form a configuration means on this graph, as in :class:`Plan`; refuses contradictory settings."""
     if config.operator == "exact":
         if config.form == "table":
             raise AsgatError("The exact form scores all pairs; a table needs operator = chebyshev.")
         return "exact"
+    if not config.attends and config.operator == "chebyshev":
+        return "matrix"
     if config.form == "table" and config.k is None:
         raise AsgatError("k = none needs every pair, and a table does not hold them; set form=dense.")
     small = graph.num_nodes <= max(SMALL, config.k or graph.num_nodes)  # or every pair is kept
@@ -65,24 +68,28 @@ def choose_form(graph: Graph, config: ASGATConfig) -> str:
     return "exact table" if exact else "truncated table"
 
 
-def table_candidates(num_nodes: int, config: ASGATConfig) -> int:
+def table_candidates(num_nodes: int, config: SpectralConfig) -> int:
     """Entries a table keeps per order and row: at least k, otherwise no more than there are nodes."""
     return max(config.k or 1, min(config.candidates, num_nodes))
 
 
-def plan(graph: Graph, config: ASGATConfig, device: torch.device | str = "cpu", sample: bool = True) -> Plan:
+def plan(graph: Graph, config: SpectralConfig, device: torch.device | str = "cpu", sample: bool = True) -> Plan:
     """The estimated memory of an operator and of training on it; features and optimiser are not counted.
 
     Costs little: O(E), and for an exact table the rows of 32 nodes, O(R · E) each, if that is about a second or less.
     Otherwise, or without ``sample``, the number of candidates is the largest possible.
     """
+    graph = graph.spectral_graph
     form = choose_form(graph, config)
     n = graph.num_nodes
     k = n if config.k is None or (config.k > n and "table" not in form) else config.k  # a table pads its rows to k
-    layers = [config.heads] * (config.layers - 1) + [config.out_heads]
+    last = config.out_heads if isinstance(config, ASGATConfig) else config.heads
+    layers = [config.heads] * (config.layers - 1) + [last]
     item, pair = (8, 60) if config.exact_sums else (4, 36)  # position, index, score, weight, dropout and two gradients
     matrices = 0
-    if form == "exact":
+    if form == "matrix":
+        size, matrices = sizes.OperatorSize(0, 0), 2
+    elif form == "exact":
         size = sizes.exact_size(n, max(layers))
     elif form == "dense":
         arma = config.operator == "arma"
@@ -99,13 +106,17 @@ def plan(graph: Graph, config: ASGATConfig, device: torch.device | str = "cpu", 
             per_node = candidates_per_node(graph, config.order, candidates, config.cap, sample)
             size = sizes.exact_table_size(n, orders, per_node, entry, torch.device(device))
     operator = size.held + matrices * 12 * (graph.num_entries + n)
-    attention = size.scores + sum(layers) * n * k * pair
-    features = sum((4 * heads + 2) * item * n * config.hidden for heads in layers)
+    attention = size.scores + sum(layers) * n * k * pair if config.attends else 0
+    if isinstance(config, ASGATConfig):
+        features = sum((4 * heads + 2) * item * n * config.hidden for heads in layers)
+    else:  # of a block about twenty rows per node, four per head; on CUDA a filter's gradient holds all orders
+        rows = config.layers * (20 + 4 * config.heads * config.attends) + config.order + 3
+        features = rows * item * n * config.hidden
     parts = {"operator": operator, "building": size.building, "attention": attention, "features": features}
     return Plan(form, operator + max(size.building, attention + features), parts)
 
 
-def check_plan(graph: Graph, config: ASGATConfig, device: torch.device | str = "cpu") -> Plan:
+def check_plan(graph: Graph, config: SpectralConfig, device: torch.device | str = "cpu") -> Plan:
     """The plan, or an error that names settings that fit if it takes more memory than is available."""
     free = available_memory(device)
     largest = plan(graph, config, device, sample=False)
@@ -139,7 +150,7 @@ def candidates_per_node(graph: Graph, order: int, candidates: int, cap: int, sam
     return min(float(n), 1 + neighbours + order * candidates)
 
 
-def _alternatives(config: ASGATConfig, form: str, num_nodes: int) -> Iterator[dict[str, Any]]:
+def _alternatives(config: SpectralConfig, form: str, num_nodes: int) -> Iterator[dict[str, Any]]:
     """Changes of the settings, the smallest first."""
     start: dict[str, Any] = {}
     if "table" in form and config.k is not None and config.k > num_nodes:

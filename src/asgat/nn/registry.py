@@ -13,11 +13,13 @@ from asgat.config import (
     APPNPConfig,
     ARMANetConfig,
     ASGATConfig,
+    ASGATDeepConfig,
     ChebNetConfig,
     GATConfig,
     GeomGCNConfig,
     GPRGNNConfig,
     SGCConfig,
+    SpectralConfig,
     TrainConfig,
 )
 from asgat.errors import AsgatError, shown, suggest
@@ -26,7 +28,7 @@ from asgat.graph import Graph
 from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.baselines import APPNP, GAT, GCN, GPRGNN, H2GCN, LINKX, MLP, SAGE, SGC, ARMANet, ChebNet, GeomGCN
 from asgat.nn.baselines.geom_gcn import virtual_nodes
-from asgat.nn.from_config import build_asgat, make_operator
+from asgat.nn.from_config import build_asgat, build_deep, make_operator
 from asgat.tables.candidate_table import Progress
 
 
@@ -46,6 +48,7 @@ class ModelSpec:
         fixed: settings that belong to the name and cannot be changed.
         per_node: whether its weights belong to the nodes of one graph, whatever its settings; ``build`` then takes
             their number too. :meth:`belongs_to_graph` looks at the settings as well.
+        directed: whether it can use the direction of edges; ``build`` then takes whether it should.
     """
 
     summary: str
@@ -57,10 +60,14 @@ class ModelSpec:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     fixed: Mapping[str, Any] = field(default_factory=dict)
     per_node: bool = False
+    directed: bool = False
 
-    def make(self, config: TrainConfig, in_channels: int, out_channels: int, num_nodes: int) -> nn.Module:
-        """The module for a data set of this size."""
-        return self.build(config, in_channels, out_channels, *([num_nodes] if self.belongs_to_graph(config) else []))
+    def make(
+        self, config: TrainConfig, in_channels: int, out_channels: int, num_nodes: int, directed: bool = False
+    ) -> nn.Module:
+        """The module for a data set of this size, and for a directed graph or not."""
+        own = [num_nodes] if self.belongs_to_graph(config) else []
+        return self.build(config, in_channels, out_channels, *own, **({"directed": True} if directed else {}))
 
     def belongs_to_graph(self, config: TrainConfig) -> bool:
         """Whether a model with these settings has weights for the nodes of one graph, and can run on no other."""
@@ -74,7 +81,7 @@ COST_LETTERS = (
 
 
 def _prepare_operator(
-    graph: Graph, config: ASGATConfig, device: torch.device, progress: Progress | None = None, *_: Any
+    graph: Graph, config: SpectralConfig, device: torch.device, progress: Progress | None = None, *_: Any
 ) -> tuple[Any, ...]:
     return (make_operator(graph, config, device, progress=progress),)
 
@@ -102,6 +109,27 @@ def _asgat(summary: str, fixed: Mapping[str, Any], cost: str = "m·(R·P + N·k�
     return ModelSpec(summary, reference, cost, ASGATConfig, build_asgat, _prepare_operator, defaults, fixed)
 
 
+DEEP = ModelSpec(
+    "residual blocks of spectral attention and spectral filters",
+    "asgat, this package 2026",
+    "O(N·F·H + R·E·H + m·N·(k + H)·H)",
+    ASGATDeepConfig,
+    build_deep,
+    _prepare_operator,
+    {
+        "lr": 2e-3,
+        "weight_decay": 1e-3,
+        "hidden": 64,
+        "heads": 4,
+        "k": 5,
+        "order": 8,
+        "normalize_features": False,
+        "stop_on": "score",
+    },
+    directed=True,
+)
+
+
 def _baseline(
     model: Any, summary: str, reference: str, cost: str, config: type[TrainConfig] = TrainConfig, **defaults: Any
 ) -> ModelSpec:
@@ -126,7 +154,8 @@ MODELS: dict[str, ModelSpec] = {
     "asgat-linear": replace(
         _asgat("the paper's model with a linear last layer", {**PAPER, "operator": "chebyshev"}),
         build=partial(build_asgat, linear=True)),
-    "asgat-plus": _asgat("the paper's model with a root term and options", {}, root=True),
+    "asgat-plus": replace(_asgat("the paper's model with a root term and options", {}, root=True), directed=True),
+    "asgat-deep": DEEP,
     "mlp": replace(_baseline(MLP, "features only", "Rumelhart et al., Nature 1986", "N·F·H"), prepare=lambda *_: ()),
     "gcn": _baseline(GCN, "graph convolutions", "Kipf and Welling, ICLR 2017", "N·F·H + E·H", hidden=16),
     "sgc": replace(

@@ -12,6 +12,7 @@ from scipy.stats import binomtest
 from asgat.errors import AsgatError, brief
 from asgat.estimator.trained_run import TrainedRun
 from asgat.explain.attention_rows import pair_hops, select_nodes
+from asgat.explain.copies import SIDES, operator_rows, split_copies
 from asgat.explain.responses import BAND_TABLE, Floats, Ints, filter_response, response_shape
 from asgat.graph import Graph
 from asgat.graph.homophily import beta, node_homophily
@@ -36,7 +37,7 @@ def report_content(run: TrainedRun) -> dict[str, Any]:
     if isinstance(run.model, AttentionModel):
         graph = run.attended_graph
         frequency = np.linspace(0.0, 2.0, 201)
-        density = spectral_density(graph, frequency)
+        density = spectral_density(graph.spectral_graph, frequency)
         responses = [filter_response(conv.filter, frequency).astype(float) for conv in run.model.convs]
         findings += attention_findings(result, frequency, density, responses)
         filters = filter_curves(frequency, density, responses)
@@ -48,6 +49,7 @@ def report_content(run: TrainedRun) -> dict[str, Any]:
         "model": run.name,
         "dataset": run.dataset.name,
         "kept_run": int(read_metadata(run.path).get("run", 0)),
+        "sides": list(SIDES) if run.graph.directed else None,
         "classes": list(run.class_names),
         "summary": summary(run, result, prediction),
         "settings": result.get("config", {}),
@@ -78,8 +80,8 @@ def summary(run: TrainedRun, result: dict[str, Any], prediction: Ints) -> list[d
         share = f"{100 * right / test.sum():.1f} %"
         tiles.append(("model shown here", share, f"{right:,} of {int(test.sum()):,} test nodes"))
     graph = run.graph
-    loops = int((graph.adjacency.diagonal() > 0).sum())
-    tiles.append(("graph", f"{graph.num_nodes:,} nodes", f"{(graph.num_entries - loops) // 2 + loops:,} edges"))
+    kind = "directed edges" if graph.directed else "edges"
+    tiles.append(("graph", f"{graph.num_nodes:,} nodes", f"{graph.edges_once()[0].shape[1]:,} {kind}"))
     tiles.append(("task", f"{run.dataset.num_classes} classes", f"{run.dataset.num_features:,} features"))
     homophily = beta(graph, run.y)
     if np.isfinite(homophily):
@@ -132,7 +134,7 @@ def filter_curves(frequency: Floats, density: Floats, responses: list[Floats]) -
 def accuracy_by_homophily(run: TrainedRun, prediction: Ints) -> list[dict[str, Any]]:
     """Accuracy on test nodes in five bins of β_v, with a 95 % interval (Wilson); isolated nodes are a sixth group."""
     test = run.test_mask
-    alone = np.diff(run.graph.with_self_loops("remove").adjacency.indptr) == 0
+    alone = run.graph.with_self_loops("remove").isolated
     right = prediction == run.y
     # 3 of 5 neighbours is 0.6, however it is rounded.
     place = np.minimum((BINS * node_homophily(run.graph, run.y) + 1e-9).astype(int), BINS - 1)
@@ -161,16 +163,23 @@ def confusion(run: TrainedRun, prediction: Ints) -> list[list[int]]:
 def attention_distance(
     model: AttentionModel, operator: SpectralOperator, graph: Graph, seed: int = 0
 ) -> dict[str, Any]:
-    """The share of each head's attention by distance, over all nodes or, on a large graph, a sample."""
+    """The share of each head's attention by distance, over all nodes or, on a large graph, a sample.
+
+    In a directed graph a head has a row of shares for each side of the nodes that attend.
+    """
     nodes = np.arange(graph.num_nodes)
     if graph.num_nodes > 3 * DISTANCE_NODES:
         nodes = np.sort(np.random.default_rng(seed).choice(graph.num_nodes, DISTANCE_NODES, replace=False))
+    rows = operator_rows(graph, nodes)
+    own, side = split_copies(graph, rows)
+    parts = [slice(None)] if side is None else [side == place for place in range(len(SIDES))]
     layers = []
     for conv in model.convs:
-        index, score = (part[:, nodes].detach().cpu() for part in select_nodes(operator, conv))
-        hops, weight = pair_hops(graph, nodes, index.numpy()), row_softmax(score).numpy()
+        index, score = (part[:, rows].detach().cpu() for part in select_nodes(operator, conv))
+        others, _ = split_copies(graph, index.numpy())
+        hops, weight = pair_hops(graph, own, others), row_softmax(score).numpy()
         group = np.where(hops < 0, 6, np.minimum(hops, 5))
-        heads = zip(group, weight, strict=True)
+        heads = [(g[part], w[part]) for g, w in zip(group, weight, strict=True) for part in parts]
         total = [np.bincount(g.ravel(), w.ravel(), minlength=len(HOPS)) for g, w in heads]
         layers.append([_rounded(shares / max(shares.sum(), 1e-12)) for shares in total])
     return {"hops": list(HOPS), "layers": layers, "nodes": len(nodes), "total": graph.num_nodes}

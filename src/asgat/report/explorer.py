@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from asgat.estimator.trained_run import TrainedRun
 from asgat.explain import AttentionRows, attention_rows
+from asgat.explain.copies import SIDES
 from asgat.explain.responses import Ints
 from asgat.graph import Graph
 from asgat.graph.homophily import node_homophily
@@ -15,7 +16,8 @@ from asgat.nn.attention_model import AttentionModel
 
 MOST_NODES = 400  # sampled from a graph of more than 1000 nodes
 BUDGET = 3_500_000  # approximate number of characters of the explorer in the page
-PER_HEAD = 20  # attended nodes shown per head
+PER_HEAD = 20  # attended nodes shown per head, and side of a node
+WIDTH = 5  # numbers per attended node
 NEAR, SECOND, LINES = 30, 40, 300  # neighbours, their neighbours, and edges shown of a neighbourhood
 
 
@@ -36,7 +38,10 @@ def sample_nodes(y: Ints, wrong: npt.NDArray[np.bool_], size: int, seed: int = 0
 
 
 def neighbourhood(graph: Graph, node: int, attended: Ints) -> dict[str, Any]:
-    """The nodes within two hops of a node, attended ones first, and the edges between them; both bounded."""
+    """The nodes within two hops of a node, attended ones first, and the edges between them; both bounded.
+
+    Directed edges are from the first node to the second.
+    """
     near = np.setdiff1d(_neighbours(graph, np.array([node])), [node])
     second = np.setdiff1d(_neighbours(graph, near), [node, *near])
     shown_near = _first(near, attended, NEAR)
@@ -44,7 +49,8 @@ def neighbourhood(graph: Graph, node: int, attended: Ints) -> dict[str, Any]:
     shown = np.concatenate([[node], shown_near, shown_second]).astype(np.int64)
     ring = np.repeat([0, 1, 2], [1, len(shown_near), len(shown_second)])
     one, other = graph.adjacency[shown][:, shown].nonzero()
-    one, other = one[one < other], other[one < other]
+    kept = one != other if graph.directed else one < other
+    one, other = one[kept], other[kept]
     # Edges between rings come first: they hold the picture together.
     order = np.argsort(np.where(ring[one] == ring[other], 9, ring[one] + ring[other]), kind="stable")
     edges = np.stack([shown[one], shown[other]], axis=1)[order]
@@ -57,8 +63,8 @@ def neighbourhood(graph: Graph, node: int, attended: Ints) -> dict[str, Any]:
 
 
 def _neighbours(graph: Graph, nodes: Ints) -> Ints:
-    """The nodes next to any of the given ones, ascending."""
-    return np.unique(graph.adjacency[nodes].indices).astype(np.int64)
+    """The nodes next to any of the given ones, whatever the directions, ascending."""
+    return np.unique(graph.undirected.adjacency[nodes].indices).astype(np.int64)
 
 
 def _first(nodes: npt.NDArray[Any], wanted: Ints, most: int) -> Ints:
@@ -71,33 +77,41 @@ def explorer(run: TrainedRun, prediction: Ints) -> dict[str, Any]:
     """Everything the page's explorer draws. Nodes are renumbered in the order of ``nodes``.
 
     ``picks`` holds per picked node its neighbourhood and per layer and head a flat list of node, weight in
-    ten-thousandths, hops and band.
+    ten-thousandths, hops, band and sides: 0, or in a directed graph twice the side of the picked node plus that of the
+    attended one.
     """
     graph, y = run.attended_graph, run.y
     convs = run.model.convs if isinstance(run.model, AttentionModel) else []
-    attended = sum(conv.heads * min(conv.k or PER_HEAD, PER_HEAD) for conv in convs)
-    size = min(BUDGET // (800 + 13 * attended), 1000 if graph.num_nodes <= 1000 else MOST_NODES)
+    sides = 2 if graph.directed else 1  # rows of a node
+    attended = sides * sum(conv.heads * min(conv.k or PER_HEAD, PER_HEAD) for conv in convs)
+    size = min(BUDGET // (800 + 15 * attended), 1000 if graph.num_nodes <= 1000 else MOST_NODES)
     picked = sample_nodes(y, (y >= 0) & (prediction != y), max(size, 20))
     layers: list[AttentionRows] = []
     if isinstance(run.model, AttentionModel):
         layers = attention_rows(run.model, run.inputs[1], graph, picked, PER_HEAD)
     drawn = []
-    for row, node in enumerate(picked):
-        heads = [[_flat(rows, head, row) for head in range(len(rows.index))] for rows in layers]
-        others = np.unique([u for rows in heads for entries in rows for u in entries[::4]]).astype(np.int64)
+    for place, node in enumerate(picked):
+        mine = slice(sides * place, sides * (place + 1))
+        heads = [[_flat(rows, head, mine) for head in range(len(rows.index))] for rows in layers]
+        others = np.unique([u for rows in heads for entries in rows for u in entries[::WIDTH]]).astype(np.int64)
         drawn.append({"node": int(node), **neighbourhood(graph, int(node), others), "heads": heads})
     numbers = renumber(drawn)
     known = np.array(list(numbers), dtype=np.int64)
     part = np.select([run.train_mask, run.val_mask, run.test_mask], [0, 1, 2], 3)
     given = run.graph.with_self_loops(run.config.self_loops)  # as in `asgat explain`, without similar nodes
-    homophily, degree = node_homophily(given, y), np.diff(given.adjacency.indptr)
+    homophily, degree = node_homophily(given, y), np.diff(given.undirected.adjacency.indptr)
+    degrees = {"degree": degree[known].tolist()}
+    if given.directed:
+        row, col = given.edge_index()
+        for side, ends in zip(SIDES, (row, col), strict=True):
+            degrees[side] = np.bincount(ends, minlength=given.num_nodes)[known].tolist()
     return {
         "nodes": {
             "id": [str(run.ids[v]) for v in known],
             "class": y[known].tolist(),
             "prediction": prediction[known].tolist(),
             "part": part[known].tolist(),
-            "degree": degree[known].tolist(),
+            **degrees,
             "beta": [round(float(value), 3) for value in homophily[known]],
         },
         "picks": drawn,
@@ -106,10 +120,13 @@ def explorer(run: TrainedRun, prediction: Ints) -> dict[str, Any]:
     }
 
 
-def _flat(rows: AttentionRows, head: int, row: int) -> list[int]:
-    at = head, row, np.isfinite(rows.score[head, row])
-    columns = rows.index[at], (10_000 * rows.weight[at]).round(), rows.hops[at], rows.band[at]
-    return np.stack(columns, axis=1).astype(int).ravel().tolist()
+def _flat(rows: AttentionRows, head: int, mine: slice) -> list[int]:
+    at = head, mine
+    sides = np.zeros_like(rows.index[at])
+    if rows.side is not None and rows.index_side is not None:
+        sides = 2 * rows.side[mine][:, None] + rows.index_side[at]
+    columns = rows.index[at], (10_000 * rows.weight[at]).round(), rows.hops[at], rows.band[at], sides
+    return np.stack(columns, axis=-1)[np.isfinite(rows.score[at])].astype(int).ravel().tolist()
 
 
 def renumber(drawn: Sequence[dict[str, Any]]) -> dict[int, int]:
@@ -125,5 +142,5 @@ def renumber(drawn: Sequence[dict[str, Any]]) -> dict[int, int]:
         pick["edges"] = [end for edge in pick["edges"] for end in (new(edge[0]), new(edge[1]))]
         for heads in pick["heads"]:
             for entries in heads:
-                entries[::4] = [new(v) for v in entries[::4]]
+                entries[::WIDTH] = [new(v) for v in entries[::WIDTH]]
     return numbers

@@ -44,7 +44,7 @@ def filter_figure(model: AttentionModel, graph: Graph, path: Path, title: str) -
     from matplotlib import colormaps
 
     frequency = np.linspace(0.0, 2.0, 401)
-    density = spectral_density(graph, frequency)
+    density = spectral_density(graph.spectral_graph, frequency)
     layers = model.convs
     figure = new_figure(4.8 * len(layers) + 1.0, 4.0)
     axes = figure.subplots(1, len(layers), squeeze=False)

@@ -66,7 +66,8 @@ class ArmaOperator(GraphOperator):
         if not tolerance > 0.0:
             raise AsgatError(f"tolerance must be positive, but is {tolerance}.")
         fit = RationalFit(numerator, denominator, condition, fit_error)
-        self.num_nodes, self.device, self.dtype = graph.num_nodes, torch.device(device), dtype
+        self.graph, self.num_nodes = graph, graph.num_nodes
+        self.device, self.dtype = torch.device(device), dtype
         self.steps, self.tolerance, self.block_bytes = steps, tolerance, block_bytes
         self.steps_taken, self.residual = 0, 0.0  # conjugate-gradient steps of the last solution, its largest residual
         self.shifted = ShiftedLaplacian(graph, lambda_max, dtype, self.device)

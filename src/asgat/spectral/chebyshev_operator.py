@@ -45,7 +45,7 @@ class ChebyshevOperator(GraphOperator):
         cache_bytes: int = 4 << 30,
         block_bytes: int = 1 << 30,
     ) -> None:
-        self.num_nodes, self.order = graph.num_nodes, order
+        self.graph, self.num_nodes, self.order = graph, graph.num_nodes, order
         self.cache_bytes, self.block_bytes = cache_bytes, block_bytes
         self.device, self.dtype = torch.device(device), dtype
         self.shifted = ShiftedLaplacian(graph, lambda_max, dtype, self.device)
@@ -96,6 +96,9 @@ class ChebyshevOperator(GraphOperator):
     def apply(self, filter: SpectralFilter, signal: Tensor) -> Tensor:
         """See :meth:`GraphOperator.apply`; O(R · E · F) time, O(heads · N · F) memory."""
         return self.shifted.apply(self.coefficients(filter), signal)
+
+    def filter_channels(self, filter: SpectralFilter, signal: Tensor) -> Tensor:
+        return self.shifted.filter_channels(self.coefficients(filter), signal)
 
     def _basis(self, rows: slice) -> tuple[Tensor, Tensor]:
         """Rows of all T_i(X), [R + 1, B, N], and the pairs [B, N] that are not reached."""

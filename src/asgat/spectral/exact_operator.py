@@ -45,7 +45,7 @@ class ExactOperator(GraphOperator):
                 f"The exact form decomposes a {graph.num_nodes:,} × {graph.num_nodes:,} matrix, more than the limit of "
                 f"{max_nodes:,} nodes; use the Chebyshev form (asgat-cheb, ChebyshevOperator) or raise max_nodes."
             )
-        self.num_nodes = graph.num_nodes
+        self.graph, self.num_nodes = graph, graph.num_nodes
         value, vector = np.linalg.eigh(graph.laplacian.toarray())
         # Rounded, a multiple eigenvalue (0 and 1 are common ones) is one number: a band edge on it cannot split it.
         self._decomposition = value.round(12).clip(0.0, 2.0), vector

@@ -2,7 +2,7 @@
 
 import copy
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, Literal, Self
 
@@ -13,9 +13,7 @@ from torch import Tensor
 
 from asgat.errors import AsgatError
 from asgat.graph import Graph
-from asgat.kernels.backend import compute_dtype
-from asgat.kernels.each_run import aligned
-from asgat.kernels.sparse_features import SparseFeatures
+from asgat.kernels import chebyshev_filter
 
 LambdaMax = Literal["bound", "lanczos"]
 
@@ -50,8 +48,9 @@ class ShiftedLaplacian:
         return torch_csr(self.matrix, torch.float64, self.device)
 
     @cached_property
-    def _with_gradient(self) -> SparseFeatures:
-        return SparseFeatures.from_dense(self.matrix, self.device, self.dtype)
+    def _arrays(self) -> tuple[Tensor, Tensor, Tensor]:
+        indptr, index = (torch.from_numpy(part.astype("int64")) for part in (self.matrix.indptr, self.matrix.indices))
+        return indptr.to(self.device), index.to(self.device), torch.from_numpy(self.matrix.data).to(self._csr)
 
     def polynomials(self, signal: Tensor, order: int) -> Iterator[Tensor]:
         """T_0(X) x, …, T_order(X) x for a signal [N, F]."""
@@ -67,58 +66,24 @@ class ShiftedLaplacian:
 
         Differentiable in both; O(R · E · F) time, O(heads · N · F) memory.
         """
-        dtype = compute_dtype(coefficients, signal)
-        each = signal.to(dtype) if signal.dim() == 3 else signal.to(dtype).unsqueeze(0)
-        filtered: Tensor = _Filtered.apply(coefficients.to(dtype), each, self)  # type: ignore[no-untyped-call]
-        return filtered
+        if signal.dim() == 3:  # each as a run of one head
+            return chebyshev_filter(*self._arrays, coefficients.unsqueeze(1), signal.unsqueeze(2)).squeeze(2)
+        shared = signal.unsqueeze(1).unsqueeze(0)
+        return chebyshev_filter(*self._arrays, coefficients.unsqueeze(0), shared).squeeze(0).transpose(0, 1)
 
-    def terms(self, signal: Tensor, order: int) -> Iterator[Tensor]:
-        """T_0(X) x, … for signals [N, heads, F], by products that add up in a fixed order."""
-        for term in polynomials(self._with_gradient.matmul, signal.flatten(1), order):
-            yield term.view(signal.shape)
+    def filter_channels(self, coefficients: Tensor, signal: Tensor) -> Tensor:
+        """As :meth:`apply`, with every head on its slice of the channels: [N, F] → [N, F], or of stacked runs."""
+        runs, nodes, width = signal.shape if signal.dim() == 3 else (1, *signal.shape)
+        heads = coefficients.size(0) // runs
+        slices = signal.reshape(runs, nodes, heads, width // heads)
+        return chebyshev_filter(*self._arrays, coefficients.view(runs, heads, -1), slices).view(signal.shape)
 
     def to(self, device: torch.device, dtype: torch.dtype) -> Self:
         moved = copy.copy(self)
         moved.device, moved.dtype = device, dtype
-        for cached in ("_csr", "_double", "_with_gradient"):
+        for cached in ("_csr", "_double", "_arrays"):
             moved.__dict__.pop(cached, None)
         return moved
-
-
-class _Filtered(torch.autograd.Function):
-    r"""The signals :math:`\sum_i c_i T_i(X) x`, [heads, N, F], for one x of every head, or one, [1, N, F], for all.
-
-    X is symmetric, so the gradients need the same recurrence of the incoming gradient, and nothing is saved from the
-    forward pass. The result of a head does not depend on the others, to the last bit.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, coefficients: Tensor, signal: Tensor, matrix: ShiftedLaplacian) -> Tensor:
-        ctx.save_for_backward(coefficients, signal)
-        ctx.matrix = matrix
-        return _weighted_sum(coefficients, matrix.terms(signal.transpose(0, 1), coefficients.size(1) - 1))
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
-        coefficients, signal = ctx.saved_tensors
-        terms = torch.stack(list(ctx.matrix.terms(grad.transpose(0, 1), coefficients.size(1) - 1)))
-        to_coefficients = to_signal = None
-        if ctx.needs_input_grad[0]:
-            each = zip(terms.unbind(2), signal.expand_as(grad), strict=True)
-            to_coefficients = torch.stack([term.flatten(1).mv(aligned(own.reshape(-1))) for term, own in each])
-        if ctx.needs_input_grad[1]:
-            to_signal = _weighted_sum(coefficients, terms)
-            to_signal = to_signal if signal.size(0) == grad.size(0) else to_signal.sum(dim=0, keepdim=True)
-        return to_coefficients, to_signal, None
-
-
-def _weighted_sum(coefficients: Tensor, terms: Iterable[Tensor]) -> Tensor:
-    """Σ_i c_i times term i [N, heads or 1, F]: [heads, N, F]."""
-    parts = (c.unsqueeze(-1) * term for c, term in zip(coefficients.t(), terms, strict=True))
-    total: Tensor = 0.0 + next(parts)  # not -0
-    for part in parts:
-        total += part
-    return total.transpose(0, 1).contiguous()
 
 
 def polynomials(product: Callable[[Any], Any], signal: Any, order: int) -> Iterator[Any]:

@@ -64,7 +64,7 @@ class TableOperator(GraphOperator):
     ) -> None:
         if builder not in ("exact", "truncated"):
             raise AsgatError(f"builder must be exact or truncated, not {builder!r}.")
-        self.num_nodes, self.order, self.cap = graph.num_nodes, order, cap
+        self.graph, self.num_nodes, self.order, self.cap = graph, graph.num_nodes, order, cap
         self.device, self.dtype, self.exact_sums = torch.device(device), dtype, exact_sums
         self.shifted = ShiftedLaplacian(graph, lambda_max, dtype, self.device)
         self.lambda_max = self.shifted.lambda_max
@@ -107,6 +107,9 @@ class TableOperator(GraphOperator):
     def apply(self, filter: SpectralFilter, signal: Tensor) -> Tensor:
         """See :meth:`GraphOperator.apply`; by products with the graph's matrix, whatever the candidates."""
         return self.shifted.apply(self.coefficients(filter), signal)
+
+    def filter_channels(self, filter: SpectralFilter, signal: Tensor) -> Tensor:
+        return self.shifted.filter_channels(self.coefficients(filter), signal)
 
     def certify(self, filter: SpectralFilter, index: Tensor, score: Tensor, sample: int = 128) -> Certificate:
         """Bounds on the error of the rows :meth:`top` selected.

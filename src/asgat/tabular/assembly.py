@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from asgat.errors import AsgatError, brief
 from asgat.tabular.column import Column
+from asgat.tabular.direction import reciprocal_share
 from asgat.tabular.graphml import read_graphml
 from asgat.tabular.table import Table, read_npz_tables, read_table
 from asgat.tabular.user_graph import UserGraph
@@ -21,18 +22,21 @@ WEIGHTS = ("weight", "edge_weight")
 NODE_BYTES = 128  # for the id of a node and a dictionary's entry of it
 
 
-def read_graph(edges: Path | str, nodes: Path | str | None = None, *columns: Any, **roles: Any) -> UserGraph:
+def read_graph(
+    edges: Path | str, nodes: Path | str | None = None, *columns: Any, directed: bool = False, **roles: Any
+) -> UserGraph:
     """Reads a graph from a file of edges and one of nodes, or from one file that holds both (GraphML, npz).
 
     Args:
         edges: CSV, TSV, Parquet, GraphML or npz.
         nodes: the same; None where the file of edges holds the nodes too.
+        directed: whether edges have a direction, from source to target.
         columns, roles: as for :func:`assemble`, such as ``label="kind"``.
     """
     kind = Path(edges).suffix.lower()
-    inner = None
+    inner, says_direction = None, kind == ".graphml"
     if kind == ".graphml":
-        inner, edge_table = read_graphml(edges)
+        inner, edge_table = read_graphml(edges, directed)
     elif kind == ".npz":
         edge_table, inner = read_npz_tables(edges, NODE_BYTES)
     else:
@@ -44,8 +48,9 @@ def read_graph(edges: Path | str, nodes: Path | str | None = None, *columns: Any
         node_table = inner
     else:
         raise AsgatError(f"{edges} holds edges only; name the file of the nodes as well (--nodes).")
-    roles = {"name": Path(nodes or edges).stem, "numbered": kind == ".npz", **roles}
-    return assemble(edge_table, node_table, *columns, **roles)
+    roles = {"name": Path(nodes or edges).stem, "numbered": kind == ".npz", "directed": directed, **roles}
+    graph = assemble(edge_table, node_table, *columns, **roles)
+    return replace(graph, reciprocal=None) if says_direction else graph
 
 
 def assemble(
@@ -61,6 +66,7 @@ def assemble(
     optional: Sequence[str] = (),  # those of the roles label and split whose column may be absent
     name: str = "graph",  # for reports
     numbered: bool = False,  # nodes without ids are numbered from 0, and a negative label means that there is none
+    directed: bool = False,  # whether edges have a direction, from source to target
 ) -> UserGraph:
     """Makes a graph from a table of edges and one of nodes, and the columns for their roles."""
     if numbered and id in (None, "id") and not any(usual in nodes.columns for usual in IDS):
@@ -96,7 +102,9 @@ def assemble(
     taken = {id, label, split, *ignore}
     features = [column for heading, column in nodes.columns.items() if heading not in taken]
     roles = {"id": id, "source": source, "target": target, "weight": weight, "label": label, "split": split}
-    return UserGraph(ids, ends, features, given, label_column, split_column, roles, notes, name)
+    share = reciprocal_share(ends, len(ids), listed_once=True)
+    known = label_column, split_column
+    return UserGraph(ids, ends, features, given, *known, roles, notes, name, directed=directed, reciprocal=share)
 
 
 def _guess_id(nodes: Table, label: str | None, notes: list[str]) -> str:

@@ -9,30 +9,35 @@ from asgat.errors import AsgatError
 from asgat.graph import Graph
 from asgat.tabular.assembly import assemble
 from asgat.tabular.column import Column
+from asgat.tabular.direction import reciprocal_share
 from asgat.tabular.table import frame_to_table
 from asgat.tabular.user_graph import UserGraph
 
 
-def as_user_graph(graph: Any, x: Any = None) -> UserGraph:
+def as_user_graph(graph: Any, x: Any = None, directed: bool = False) -> UserGraph:
     """Any supported graph as a :class:`UserGraph`.
 
     Args:
         graph: a :class:`UserGraph` or :class:`~asgat.graph.Graph`; a PyG ``Data``; a networkx graph, whose node
             attributes are the features; a square SciPy matrix; or a pair of pandas data frames, edges and nodes.
         x: features [N, F], for graphs without features.
+        directed: whether the direction of edges is used; edges of an undirected graph then run both ways. Without it,
+            a directed graph is read as undirected.
     """
     if isinstance(graph, UserGraph):
+        if graph.directed != directed:
+            raise AsgatError(f"The graph was read with directed={graph.directed}, not {directed}; read it again.")
         return graph if x is None else replace(graph, features=_columns_of(x, graph.num_nodes))
     if isinstance(graph, Graph):
-        return _from_graph(graph, x)
+        return _from_graph(graph, x, directed)
     if isinstance(graph, tuple) and len(graph) == 2 and all(hasattr(part, "columns") for part in graph):
-        return from_frames(*graph, x=x)
+        return from_frames(*graph, x=x, directed=directed)
     if hasattr(graph, "edge_index"):
-        return from_pyg(graph, x)
+        return from_pyg(graph, x, directed)
     if hasattr(graph, "nodes") and hasattr(graph, "edges"):
-        return from_networkx(graph, x)
+        return from_networkx(graph, x, directed=directed)
     if hasattr(graph, "tocoo"):
-        return _from_graph(Graph.from_scipy(graph), x)
+        return _from_graph(Graph.from_scipy(graph, directed=True), x, directed)
     raise AsgatError(
         f"A {type(graph).__name__} is not a graph that can be read; give a PyG Data, a networkx graph, a SciPy matrix, "
         "or two data frames (edges, nodes)."
@@ -45,9 +50,11 @@ def from_frames(edges: Any, nodes: Any, *columns: Any, x: Any = None, **roles: A
     return user_graph if x is None else replace(user_graph, features=_columns_of(x, user_graph.num_nodes))
 
 
-def from_networkx(graph: Any, x: Any = None, weight: str = "weight", label: str | None = None) -> UserGraph:
+def from_networkx(
+    graph: Any, x: Any = None, weight: str = "weight", label: str | None = None, directed: bool = False
+) -> UserGraph:
     """From networkx: node attributes are features, the attribute ``label`` excepted; ids are the nodes as texts."""
-    user_graph = _from_graph(Graph.from_networkx(graph, weight), x)
+    user_graph = _from_graph(Graph.from_networkx(graph, weight, directed=True), x, directed)
     names = list(dict.fromkeys(key for _, held in graph.nodes(data=True) for key in held))
     columns = {
         str(name): Column.of_objects(str(name), (held.get(name) for _, held in graph.nodes(data=True)))
@@ -61,10 +68,10 @@ def from_networkx(graph: Any, x: Any = None, weight: str = "weight", label: str 
     return replace(user_graph, ids=ids, features=features, label=known, columns={"label": label}, name="networkx")
 
 
-def from_pyg(data: Any, x: Any = None) -> UserGraph:
+def from_pyg(data: Any, x: Any = None, directed: bool = False) -> UserGraph:
     """From a PyG ``Data``: features ``x``, labels ``y`` (-1 without one), masks ``train_mask`` and so on, of several
     splits the first."""
-    graph = Graph.from_pyg(data)
+    graph = Graph.from_pyg(data, directed=True)
     label = split = None
     if data.get("y") is not None and data.y.dim() == 1 and len(data.y) == graph.num_nodes:
         y = data.y.cpu().numpy()
@@ -76,13 +83,18 @@ def from_pyg(data: Any, x: Any = None) -> UserGraph:
             if mask is not None:
                 parts[(mask if mask.dim() == 1 else mask[:, 0]).cpu().numpy()] = part
         split = Column.of_texts("split", parts.tolist())
-    return replace(_from_graph(graph, x if x is not None else data.get("x")), label=label, split=split, name="pyg")
+    user_graph = _from_graph(graph, x if x is not None else data.get("x"), directed)
+    return replace(user_graph, label=label, split=split, name="pyg")
 
 
-def _from_graph(graph: Graph, x: Any) -> UserGraph:
+def _from_graph(graph: Graph, x: Any, directed: bool) -> UserGraph:
+    """From a graph with the directions it was given with, which are forgotten unless ``directed``."""
+    share = reciprocal_share(graph.edge_index(), graph.num_nodes)
+    graph = Graph(graph.adjacency, directed=True) if directed else graph.undirected
     edges, weight = graph.edges_once()
     features = _columns_of(x, graph.num_nodes) if x is not None else []
-    user_graph = UserGraph([str(i) for i in range(graph.num_nodes)], edges, features, weight)
+    ids = [str(i) for i in range(graph.num_nodes)]
+    user_graph = UserGraph(ids, edges, features, weight, directed=directed, reciprocal=share)
     user_graph.__dict__["graph"] = graph  # need not be built again
     return user_graph
 

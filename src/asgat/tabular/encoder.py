@@ -45,7 +45,7 @@ class Feature:
 class FeatureEncoder:
     """The encoding of all columns, in their order, with notes in sentences on what was decided.
 
-    Where no column can be used, the degree of a node is its only feature.
+    Where no column can be used, the degree of a node is its only feature: its neighbours, whatever the directions.
 
     Example:
         >>> encoder = FeatureEncoder.fit([Column.of_texts("colour", ["red", "blue", "red"])])
@@ -85,7 +85,7 @@ class FeatureEncoder:
                 "give the same columns, or leave some out with --ignore."
             )
         if self.degree:
-            degree = np.diff(graph.adjacency.indptr)
+            degree = np.diff(graph.undirected.adjacency.indptr)
             return np.stack([np.ones(len(degree)), np.log1p(degree)], axis=1).astype(np.float32), []
         notes: list[str] = []
         x = np.zeros((graph.num_nodes, len(self.names)), dtype=np.float32)

@@ -13,15 +13,15 @@ from asgat.tabular.table import CELL_BYTES, Table, open_checked
 MAX_DEPTH = 32
 
 
-def read_graphml(path: Path | str) -> tuple[Table, Table]:
+def read_graphml(path: Path | str, directed: bool = False) -> tuple[Table, Table]:
     """The nodes, with their ``id`` and attributes, and the edges, with ``source``, ``target`` and attributes.
 
     A document type is refused, so that no entity is ever expanded or fetched; so are nested graphs and hyperedges.
-    Directions are dropped: a :class:`~asgat.graph.Graph` has none.
+    With ``directed``, all edges must have a direction.
     """
     raw = open_checked(path)
     with raw.guard():
-        return _Reader(raw).read()
+        return _Reader(raw, directed).read()
 
 
 @dataclass
@@ -34,8 +34,9 @@ class _Part:
 
 
 class _Reader:
-    def __init__(self, raw: UserFile) -> None:
-        self.raw = raw
+    def __init__(self, raw: UserFile, directed: bool) -> None:
+        self.raw, self.directed = raw, directed
+        self.default = ""  # whether edges have a direction: "directed" or "undirected"
         self.names: dict[str, str] = {}  # of attributes, by their keys
         self.defaults: dict[str, str] = {}
         self.parts = {"node": _Part(("id",)), "edge": _Part(("source", "target"))}
@@ -60,7 +61,7 @@ class _Reader:
             raise self.raw.failure("it holds no graph")
         if not self.parts["node"].rows:
             raise self.raw.failure("its graph has no nodes")
-        return self._table(self.parts["node"], self.notes), self._table(self.parts["edge"], [])
+        return self._table(self.parts["node"], []), self._table(self.parts["edge"], self.notes)
 
     def _table(self, part: _Part, notes: list[str]) -> Table:
         used = {key: values for key, values in part.attributes.items() if values or self.defaults.get(key)}
@@ -88,8 +89,11 @@ class _Reader:
             if self.graphs:
                 raise self.raw.failure("it holds more than one graph; keep one per file")
             self.graphs += 1
-            if attributes.get("edgedefault") == "directed":
-                self.notes.append("The graph is directed; its edges are read as undirected.")
+            self.default = attributes.get("edgedefault", "")
+            if self.default == "directed" and not self.directed:
+                self.notes.append(
+                    "The graph is directed; its edges are read as undirected. `asgat fit --directed` uses directions."
+                )
         elif name == "hyperedge":
             raise self.raw.failure("it has a hyperedge; an edge must join two nodes")
         elif name == "key":
@@ -101,6 +105,9 @@ class _Reader:
         elif name in self.parts:
             part = self.parts[name]
             part.rows.append([self._need(name, attributes, heading) for heading in part.headings])
+            own = attributes.get("directed", str(self.default != "undirected").lower())
+            if name == "edge" and self.directed and own == "false":
+                raise self.raw.failure("it has an edge without a direction; read it without --directed")
         elif name == "data":
             self.key, self.text = self._need(name, attributes, "key"), []
         elif name == "default":

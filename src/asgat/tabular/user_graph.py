@@ -30,10 +30,13 @@ class UserGraph:
     notes: Sequence[str] = ()  # what was noticed or changed while reading, in sentences
     name: str = "graph"
     chosen: npt.NDArray[np.int64] | None = None  # rows of the selected nodes; None is all
+    directed: bool = False  # whether the direction of edges is used
+    reciprocal: float | None = None  # their :func:`~asgat.tabular.direction.reciprocal_share`
 
     @cached_property
     def graph(self) -> Graph:
-        return Graph.from_edges(self.edges, len(self.ids), self.weight)
+        """The same edges as a graph, undirected unless ``directed``."""
+        return Graph.from_edges(self.edges, len(self.ids), self.weight, directed=self.directed)
 
     def select(self, chosen: npt.NDArray[np.int64] | None) -> Self:
         """The same graph with these nodes selected, all of them for None."""

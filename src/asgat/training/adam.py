@@ -1,4 +1,4 @@
-"""Adam for one run or for several stacked ones."""
+"""Adam and AdamW for one run or for several stacked ones."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -10,7 +10,8 @@ BETA1, BETA2, EPS = 0.9, 0.999, 1e-8
 
 
 class Adam:
-    """Updates every run as :class:`torch.optim.Adam` would, with a learning rate and a weight decay of its own.
+    """Updates every run as :class:`torch.optim.Adam` would, with a learning rate and a weight decay of its own; or as
+    :class:`torch.optim.AdamW`, if ``decoupled``.
 
     The fused kernel gets the rows of stacked parameters as separate tensors: it rounds the last entries of a tensor
     differently, so that a run's weights would otherwise depend on the runs it is stacked with. Nothing waits for the
@@ -21,8 +22,14 @@ class Adam:
         rates: learning rate and weight decay of each run.
     """
 
-    def __init__(self, parameters: Sequence[Tensor], rates: Sequence[tuple[float, float]], stacked: bool) -> None:
-        self.stacked = stacked
+    def __init__(
+        self,
+        parameters: Sequence[Tensor],
+        rates: Sequence[tuple[float, float]],
+        stacked: bool,
+        decoupled: bool = False,
+    ) -> None:
+        self.stacked, self.update = stacked, torch._fused_adamw_ if decoupled else torch._fused_adam_
         zeros = [torch.zeros_like(value, memory_format=torch.contiguous_format) for value in parameters]
         self.parameters = self._rows([value.detach() for value in parameters])
         self.exp_avg, self.exp_avg_sq = self._rows(zeros), self._rows([value.clone() for value in zeros])
@@ -46,7 +53,7 @@ class Adam:
         for (lr, weight_decay), rows in self.groups.items():
             steps = [self.steps[row][i] for row in rows for i in used]
             torch._foreach_add_(steps, 1)
-            torch._fused_adam_(
+            self.update(
                 [self.parameters[row][i] for row in rows for i in used],
                 [gradient for row in rows for gradient in given[row]],
                 [self.exp_avg[row][i] for row in rows for i in used],

@@ -6,20 +6,21 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from asgat.config import ASGATConfig, TrainConfig
+from asgat.config import SpectralConfig, TrainConfig
 from asgat.data.dataset import Dataset
+from asgat.errors import AsgatError
 from asgat.graph import Graph
 from asgat.graph.knn_edges import add_knn_edges
 from asgat.kernels.sparse_features import SparseFeatures, features_tensor
 from asgat.nn.asgat import with_adjacency
-from asgat.nn.registry import model_spec
+from asgat.nn.registry import MODELS, model_spec
 from asgat.tables.candidate_table import Progress
 
 
 def graph_for(dataset: Dataset, config: TrainConfig) -> Graph:
     """The graph of a data set as these settings ask for it: self-loops treated, k-nearest-neighbour edges added."""
     graph = dataset.graph.with_self_loops(config.self_loops)
-    if isinstance(config, ASGATConfig) and config.similar:
+    if isinstance(config, SpectralConfig) and config.similar:
         return add_knn_edges(graph, dataset.x, config.similar, config.similar_weight)
     return graph
 
@@ -49,4 +50,15 @@ def prepare_graph(
     dataset: Dataset, model: str, config: TrainConfig, device: torch.device, building: Progress | None = None
 ) -> tuple[Any, ...]:
     """What the model prepares from the graph of a data set."""
+    check_direction(dataset, model)
     return model_spec(model).prepare(graph_for(dataset, config), config, device, building, dataset.relations)
+
+
+def check_direction(dataset: Dataset, model: str) -> None:
+    """Refuses a directed graph for a model that cannot use directions."""
+    if dataset.directed and not model_spec(model).directed:
+        able = ", ".join(name for name, spec in MODELS.items() if spec.directed)
+        raise AsgatError(
+            f"The graph of {dataset.name} is directed, and {model} cannot use directions. Models that can: {able}. "
+            "Otherwise use the undirected data set, or leave --directed out."
+        )

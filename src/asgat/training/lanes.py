@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import torch
 
-from asgat.config import ASGATConfig, TrainConfig
+from asgat.config import SpectralConfig, TrainConfig
 from asgat.training.program import EagerEpochs, Figures, Program, Task
 from asgat.training.run_state import Run, State
 
@@ -30,9 +30,9 @@ class Layout:
     @classmethod
     def of(cls, task: Task, config: TrainConfig) -> Self:
         """The layout for runs that can be stacked. Numbers do not depend on lanes or stacks, only the time does."""
-        if task.y.device.type != "cpu" or not isinstance(config, ASGATConfig):
+        if task.y.device.type != "cpu" or not isinstance(config, SpectralConfig):
             return cls()
-        nodes = len(task.y)
+        nodes = task.inputs[1].num_nodes  # of a directed graph twice as many
         pairs = max(1, config.heads * nodes * min(config.k or nodes, nodes))
         if pairs > ONE_THREAD:
             return cls(stacked=1)

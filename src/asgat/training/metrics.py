@@ -2,7 +2,9 @@
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.metrics import f1_score, roc_auc_score
+import torch
+from sklearn.metrics import f1_score
+from torch import Tensor
 
 Labels = npt.NDArray[np.int64]
 
@@ -19,11 +21,19 @@ def macro_f1(truth: Labels, prediction: Labels) -> float:
     return float(f1_score(truth, prediction, average="macro", zero_division=0))
 
 
-def roc_auc(truth: Labels, score: npt.NDArray[np.floating]) -> float:
-    """Area under the ROC curve of two classes, from the score of class 1; NaN where only one class is present."""
-    if len(np.unique(truth)) < 2:
-        return float("nan")
-    return float(roc_auc_score(truth, score))
+def roc_auc(truth: Tensor, score: Tensor) -> Tensor:
+    """Area under the ROC curve of two classes, 0 and 1, from the score of class 1; NaN if only one class is present.
+
+    The share of pairs of both classes that are ranked rightly, a tie counting half: whole numbers until the last
+    division, so that it is the same on every device. Nothing waits for the device.
+    """
+    ordered, order = score.sort()
+    of_class_0 = (1 - truth[order]).cumsum(0)
+    below, up_to = (torch.searchsorted(ordered, score, right=right) for right in (False, True))
+    counts = torch.cat([of_class_0.new_zeros(1), of_class_0])
+    twice = (truth * (counts[below] + counts[up_to])).sum()
+    ones = truth.sum()
+    return twice.double() / (2 * ones * (len(truth) - ones)).double()
 
 
 def majority_share(train: Labels, other: Labels) -> float:

@@ -53,9 +53,7 @@ def balanced_weights(labels: Tensor, balance: float = 1.0) -> Tensor:
 def score(logits: Tensor, labels: Tensor, metric: str) -> Tensor:
     """Micro-F1 or ROC-AUC of some nodes, in double precision on their device."""
     if metric == "roc_auc":
-        margin = torch.nan_to_num((logits[:, 1] - logits[:, 0]).double()).cpu().numpy()
-        area = roc_auc(labels.cpu().numpy(), margin)
-        return torch.tensor(area, dtype=torch.float64, device=logits.device)
+        return roc_auc(labels, torch.nan_to_num((logits[:, 1] - logits[:, 0]).double()))
     return share((logits.argmax(-1) == labels).double().sum(), len(labels))
 
 

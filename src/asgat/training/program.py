@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from asgat.config import ASGATConfig, TrainConfig
+from asgat.config import SpectralConfig, TrainConfig
 from asgat.data.dataset import Split
 from asgat.errors import AsgatError
 from asgat.kernels.dropout import dropout_seeds
@@ -43,7 +43,7 @@ class Task:
             operator = self.inputs[1] if len(self.inputs) == 2 else None
             able = isinstance(operator, SpectralOperator) and not operator.exact_sums and self.resumable
             able = able and getattr(config, "batch_size", None) is None
-            single = config.replace(members=1) if isinstance(config, ASGATConfig) else config
+            single = config.replace(members=1) if isinstance(config, SpectralConfig) else config
             self._known["stacks"] = able and stackable(self.example(single))
         return bool(self._known["stacks"])
 
@@ -91,7 +91,7 @@ class Program:
         self.modules = list(self.model.modules())
         self.parameters = list(self.model.parameters())
         rates = [(run.job.config.lr, run.job.config.weight_decay) for run in runs]
-        self.adam = Adam(self.parameters, rates, self.stacked)
+        self.adam = Adam(self.parameters, rates, self.stacked, runs[0].job.config.decoupled_decay)
         state = self.model.state_dict()
         self.weights = [{name: v[row] if self.stacked else v for name, v in state.items()} for row in range(len(runs))]
         self.kept = [{name: value.clone() for name, value in row.items()} for row in self.weights]
@@ -105,7 +105,7 @@ class Program:
     @property
     def capturable(self) -> bool:
         """Whether CUDA can record an epoch and replay it: nothing in it waits for the host."""
-        if self.device.type != "cuda" or self.task.metric == "roc_auc":  # the curve is drawn on the host
+        if self.device.type != "cuda":
             return False
         return all(getattr(part, "capturable", True) for part in self.task.inputs)
 

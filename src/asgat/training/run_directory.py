@@ -203,6 +203,11 @@ def read_metadata(path: Path | str) -> dict[str, Any]:
         raise AsgatError(f"{file} is not a model of this package: {brief(error)}") from error
 
 
+def is_directed(metadata: Mapping[str, Any]) -> bool:
+    """Whether a model uses the direction of edges; version 0.1 knew none."""
+    return metadata.get("directed") is True
+
+
 def load_model(path: Path | str) -> tuple[nn.Module, str, TrainConfig]:
     """The trained model of a run directory, its name and its settings."""
     file = Path(path) / MODEL
@@ -210,7 +215,7 @@ def load_model(path: Path | str) -> tuple[nn.Module, str, TrainConfig]:
     try:
         name = metadata["model"]
         config = make_config(name, **metadata["config"])
-        sizes = metadata["in_channels"], metadata["out_channels"], metadata.get("num_nodes", 0)
+        sizes = metadata["in_channels"], metadata["out_channels"], metadata.get("num_nodes", 0), is_directed(metadata)
         content = file.read_bytes()
         weights = load(content)
         if config.layers > len(weights):  # so many that even their outline would take minutes

@@ -134,7 +134,7 @@ class Run:
 
     def _begin_attempt(self) -> None:
         self.epoch = self.best_epoch = 0
-        self.stopping = EarlyStopping(self.job.config.patience)
+        self.stopping = EarlyStopping(self.job.config.patience, self.job.config.stop_on == "score")
         self.attempt_diverged = False
         self.module: nn.Module | None = None
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from asgat.config import ASGATConfig, TrainConfig
+from asgat.config import SpectralConfig, TrainConfig
 from asgat.data.dataset import Dataset, Split
 from asgat.data.digest import dataset_digest
 from asgat.errors import AsgatError
@@ -19,7 +19,7 @@ from asgat.memory import available_memory
 from asgat.nn.memory_plan import plan
 from asgat.nn.registry import model_spec
 from asgat.training.checkpoint import Checkpointer
-from asgat.training.inputs import make_inputs
+from asgat.training.inputs import check_direction, make_inputs
 from asgat.training.loop import train_jobs
 from asgat.training.program import CapturedEpochs, Task
 from asgat.training.result import describe_settings, result_row, run_figures, summarise
@@ -76,7 +76,7 @@ def run(
         DivergedError: a run diverged at every attempt.
     """
     callbacks, device = callbacks or Callbacks(), torch.device(device)
-    model_spec(model)  # bad input is refused before anything is written
+    check_direction(dataset, model)  # bad input is refused before anything is written
     splits = {i: run_split(dataset, i) for i in runs}
     with ExitStack() as held:
         if out is not None:
@@ -96,7 +96,7 @@ def run(
             jobs = [Job(splits[i], run_seed(seed, i, len(dataset.splits)), config, i) for i in missing]
             progress = callbacks.progress
             report = None if progress is None else lambda job, epoch: progress(job.run, epoch)
-            outcomes = train_jobs(task, jobs, runs_at_once(dataset, config, device), report, checkpointer)
+            outcomes = train_jobs(task, jobs, runs_at_once(task, dataset, config), report, checkpointer)
             held.enter_context(closing(outcomes))
             for position, outcome in outcomes:
                 if isinstance(outcome, DivergedError):
@@ -132,19 +132,19 @@ def make_task(
         torch.cuda.reset_peak_memory_stats(device)
 
     def build(own: TrainConfig) -> nn.Module:
-        return model_spec(model).make(own, dataset.num_features, dataset.num_classes, dataset.num_nodes)
+        return model_spec(model).make(own, *model_sizes(dataset).values())
 
     return Task(build, inputs, torch.from_numpy(dataset.y).to(device), dataset.metric)
 
 
-def runs_at_once(dataset: Dataset, config: TrainConfig, device: torch.device) -> int | None:
+def runs_at_once(task: Task, dataset: Dataset, config: TrainConfig) -> int | None:
     """How many runs fit half of the free memory together; None where any number does, or nobody knows."""
+    device = task.y.device
     free = available_memory(device)
-    if free is None or not isinstance(config, ASGATConfig):
+    if free is None or not isinstance(config, SpectralConfig):
         return None
     parts = plan(dataset.graph, config, device, sample=False).parts
-    weights = sum((dataset.num_features + dataset.num_nodes * config.adjacency, config.heads * config.hidden))
-    weights *= config.hidden * (1 + config.heads * config.root) * 4
+    weights = sum(4 * parameter.numel() for parameter in task.example(config.replace(members=1)).parameters())
     each = parts["attention"] + parts["features"] + (CapturedEpochs.chunk + 6) * weights
     return max(1, free // 2 // max(each, 1))
 
@@ -167,7 +167,16 @@ def run_split(dataset: Dataset, i: int) -> Split:
     return split
 
 
+def model_sizes(dataset: Any) -> dict[str, Any]:
+    """What the shape of a model depends on beside its settings, in the order :meth:`ModelSpec.make` takes it."""
+    return {
+        "in_channels": dataset.num_features,
+        "out_channels": dataset.num_classes,
+        "num_nodes": dataset.num_nodes,
+        "directed": dataset.directed,
+    }
+
+
 def model_metadata(settings: dict[str, Any], run: int, dataset: Any) -> dict[str, Any]:
     """What is written next to the weights of a run."""
-    sizes = {"in_channels": dataset.num_features, "out_channels": dataset.num_classes, "num_nodes": dataset.num_nodes}
-    return {**settings, "run": run, **sizes}
+    return {**settings, "run": run, **model_sizes(dataset)}

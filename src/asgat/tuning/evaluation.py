@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from asgat.config import ASGATConfig, TrainConfig
+from asgat.config import SpectralConfig, TrainConfig
 from asgat.data.dataset import Dataset, Split
 from asgat.errors import AsgatError
 from asgat.nn.registry import model_spec
@@ -17,7 +17,7 @@ from asgat.training.inputs import make_features, prepare_graph
 from asgat.training.loop import train_jobs
 from asgat.training.program import Task
 from asgat.training.run_state import Job, RunResult, run_seed
-from asgat.training.runner import runs_at_once
+from asgat.training.runner import model_sizes, runs_at_once
 
 # Settings that do not change what a model precomputes from the graph; all others are assumed to.
 GRAPH_INDEPENDENT = {"lr", "weight_decay", "dropout", "hidden", "layers", "heads", "out_heads", "k", "elu", "root"}
@@ -76,9 +76,9 @@ class Evaluation:
     def __call__(self, configs: Sequence[TrainConfig]) -> list[TrialScore]:
         """The scores of configurations that differ in lr, weight_decay and dropout only."""
         jobs = [Job(split, seed, config) for config in configs for split, seed in self.splits]
-        sizes = self.dataset.num_features, self.dataset.num_classes, self.dataset.num_nodes
+        sizes = model_sizes(self.dataset).values()
         task = Task(lambda own: self.spec.make(own, *sizes), self.inputs(configs[0]), self.y, self.dataset.metric)
-        outcomes = dict(train_jobs(task, jobs, runs_at_once(self.dataset, configs[0], self.device)))
+        outcomes = dict(train_jobs(task, jobs, runs_at_once(task, self.dataset, configs[0])))
         each = len(self.splits)
         return [self._score([outcomes[i * each + j] for j in range(each)]) for i in range(len(configs))]
 
@@ -86,7 +86,7 @@ class Evaluation:
         """The arguments of the model's ``forward``, from the cache if an earlier configuration had the same."""
         values = config.to_dict()
         shared = {key: value for key, value in values.items() if key not in GRAPH_INDEPENDENT}
-        if isinstance(config, ASGATConfig):  # the table holds as many candidates as the longest selection needs
+        if isinstance(config, SpectralConfig):  # the table holds as many candidates as the longest selection needs
             shared |= {"k": max(config.candidates, config.k) if config.k else None}
         graph = self._cached("graph", shared, lambda: prepare_graph(self.dataset, self.model, config, self.device))
         features = self._cached(

@@ -42,9 +42,7 @@ def renormalised(graph: Graph) -> sp.csr_array:
 
 def mean(graph: Graph) -> sp.csr_array:
     r""":math:`D^{-1} A`; rows of isolated nodes are empty."""
-    coo = graph.adjacency.tocoo()
-    row, col = coo.coords
-    return sp.csr_array((coo.data / graph.degree[row], (row, col)), shape=coo.shape)
+    return graph.mean_adjacency
 
 
 class Propagating(nn.Module):

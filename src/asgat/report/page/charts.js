@@ -111,7 +111,7 @@ function stackedBars(host, spec) {
   host.append(el("h3", {}, spec.title), holder, el("div", { class: "legend" }, spec.parts.map((name, i) => el("span", { class: "key" }, swatch(HOP_COLOURS[i]), name))), el("figcaption", {}, spec.caption), spec.numbers || "");
   responsive(host, (width) => {
     const narrow = width < 520;
-    const box = { left: narrow ? 82 : 170, right: width - 8, top: 4 };
+    const box = { left: narrow ? 82 : DATA.sides ? 196 : 170, right: width - 8, top: 4 };
     const thick = 20, gap = 7, extra = 14;
     let y = box.top;
     const rows = spec.rows.map((row, i) => {

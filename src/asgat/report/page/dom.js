@@ -44,6 +44,8 @@ for (const [layer, heads] of (DATA.filters ? DATA.filters.layers : []).entries()
     HEADS.push({ layer, head, number, character: curve.character, colour: `var(--h${number % 9})`, dash: ["none", "7 3", "2 3", "9 3 2 3"][Math.floor(number / 9) % 4] });
   }
 }
+// In a directed graph a node attends from two sides, as the source of its edges (out) and as the target of edges (in).
+const SIDES = DATA.sides || [""];
 const headOf = (layer, head) => HEADS.find((h) => h.layer === layer && h.head === head);
 const classColour = (c) => (c < 0 ? "var(--muted)" : `var(--c${c % 7})`);
 const className = (c) => (c < 0 ? "no label" : DATA.classes[c]);

@@ -20,10 +20,11 @@ function explorer() {
   const order = held.picks.map((p) => p.node);
   const wrong = (v) => nodes.class[v] >= 0 && nodes.class[v] !== nodes.prediction[v];
   const shown = new Set(HEADS.filter((h) => h.character !== "flat").map((h) => h.number)); // a flat head has nothing to say
+  const sides = new Set(SIDES.keys()); // the sides of the node whose attention is shown
   let current = order[0];
 
   const every = order.length === held.total;
-  $("explorer-lead").textContent = `${HEADS.length ? "Pick a node to see its neighbours and the nodes each head attends to, near and far." : "Pick a node to see its neighbours; this model has no spectral attention to show."} ${every ? `All ${held.total.toLocaleString("en")} nodes can be picked.` : `The graph is large: ${order.length.toLocaleString("en")} of its ${held.total.toLocaleString("en")} nodes can be picked, a sample with some of every class and with mistakes; asgat explain shows any node.`}${held.shown_per_head ? ` Of each head the ${held.shown_per_head} strongest are shown.` : ""}`;
+  $("explorer-lead").textContent = `${HEADS.length ? `Pick a node to see its neighbours and the nodes each head attends to, near and far.${DATA.sides ? " Edges have a direction: the node attends as the source of its edges (out) and as the target of edges (in), to other nodes as sources or as targets." : ""}` : "Pick a node to see its neighbours; this model has no spectral attention to show."} ${every ? `All ${held.total.toLocaleString("en")} nodes can be picked.` : `The graph is large: ${order.length.toLocaleString("en")} of its ${held.total.toLocaleString("en")} nodes can be picked, a sample with some of every class and with mistakes; asgat explain shows any node.`}${held.shown_per_head ? ` Of each head the ${held.shown_per_head} strongest are shown.` : ""}`;
 
   // -- choosing a node
   const message = el("div", { class: "message", role: "status" });
@@ -64,6 +65,7 @@ function explorer() {
       return el("label", {}, boxes[h.number], swatch(h.colour, h.dash), `${h.head + 1} ${h.character}`);
     })), mine.length > 1 ? el("div", { class: "switches" }, el("button", { type: "button", class: "quiet", onclick: () => set(true) }, "all"), el("button", { type: "button", class: "quiet", onclick: () => set(false) }, "none")) : null));
   }
+  if (DATA.sides && HEADS.length) panel.append(el("fieldset", {}, el("legend", {}, "Side of the node"), el("div", { class: "heads" }, SIDES.map((name, side) => el("label", {}, el("input", { type: "checkbox", checked: true, "data-side": name, onchange: (event) => { if (event.target.checked) sides.add(side); else sides.delete(side); draw(); } }), name)))));
   const facts = el("dl", { class: "facts" });
   const classes = el("div", { class: "legend" }, DATA.classes.slice(0, 35).map((name, c) => el("span", { class: "key" }, svg("svg", { class: "swatch", style: "width:14px", viewBox: "-7 -7 14 14", "aria-hidden": "true" }, svg("path", { d: symbol(c, 5), style: `fill:${classColour(c)}` })), short(name, 24))));
   const canvas = el("div", { id: "canvas" });
@@ -79,7 +81,7 @@ function explorer() {
     const found = [];
     for (const h of HEADS) {
       const flat = p.heads[h.layer][h.head];
-      for (let i = 0; i < flat.length; i += 4) found.push({ h, node: flat[i], weight: flat[i + 1] / 10000, hops: flat[i + 2], band: flat[i + 3] });
+      for (let i = 0; i < flat.length; i += 5) found.push({ h, node: flat[i], weight: flat[i + 1] / 10000, hops: flat[i + 2], band: flat[i + 3], side: flat[i + 4] >> 1, toSide: flat[i + 4] & 1 });
     }
     return found;
   }
@@ -124,7 +126,7 @@ function explorer() {
   function draw() {
     const p = picks.get(current);
     const found = entries(p);
-    const visible = found.filter((e) => shown.has(e.h.number));
+    const visible = found.filter((e) => shown.has(e.h.number) && sides.has(e.side));
     const width = Math.max(280, canvas.clientWidth);
     const height = Math.round(Math.min(660, Math.max(300, width * 0.86)));
     const cx = width / 2, cy = height / 2;
@@ -135,25 +137,28 @@ function explorer() {
     const radius = anyFar ? [0, 0.35 * full, 0.65 * full, 0.96 * full] : [0, 0.48 * full, 0.96 * full, 0.96 * full];
     const { place, labels: kinds } = layout(p, placed, cx, cy, radius);
     const total = new Map();
-    for (const e of visible.filter(felt)) total.set(e.node, (total.get(e.node) || 0) + e.weight / Math.max(shown.size, 1));
+    for (const e of visible.filter(felt)) total.set(e.node, (total.get(e.node) || 0) + e.weight / Math.max(shown.size * sides.size, 1));
 
     const labels = kinds.filter((l) => l.nodes.some((v) => total.has(v)));
     const ties = [];
-    for (let i = 0; i < p.edges.length; i += 2) { const a = place.get(p.edges[i]), b = place.get(p.edges[i + 1]); ties.push(svg("line", { class: "tie", x1: a.x, y1: a.y, x2: b.x, y2: b.y })); }
+    for (let i = 0; i < p.edges.length; i += 2) { const a = place.get(p.edges[i]), b = place.get(p.edges[i + 1]); ties.push(svg("line", { class: "tie", x1: a.x, y1: a.y, x2: b.x, y2: b.y })); if (DATA.sides) ties.push(arrow(a, b)); }
 
-    const tell = (event, e) => Tip.show(event.clientX, event.clientY, `${nodes.id[current]} → ${nodes.id[e.node]}`, [{ name: `layer ${e.h.layer + 1}, head ${e.h.head + 1}`, colour: e.h.colour, value: percent(e.weight) }, { name: e.hops < 0 ? "no path" : e.hops === 0 ? "itself" : plural(e.hops, "hop"), value: bandName(e.band) }]);
-    const turn = [...shown].sort((a, b) => a - b);
+    const tell = (event, e) => Tip.show(event.clientX, event.clientY, `${nodes.id[current]}${sided(e.side)} → ${nodes.id[e.node]}${sided(e.toSide)}`, [{ name: `layer ${e.h.layer + 1}, head ${e.h.head + 1}`, colour: e.h.colour, value: percent(e.weight) }, { name: e.hops < 0 ? "no path" : e.hops === 0 ? "itself" : plural(e.hops, "hop"), value: bandName(e.band) }]);
+    const lane = (e) => e.h.number * SIDES.length + e.side; // every head and side has a place of its own
+    const turn = [...shown].flatMap((h) => [...sides].map((side) => h * SIDES.length + side)).sort((a, b) => a - b);
+    const ended = new Map(); // where the parts of a lane on the ring around the node end
     const middle = 8 + 14 * Math.sqrt(Math.min(1, total.get(current) || 0));
     const links = visible.filter(felt).map((e) => {
       const style = `stroke:${e.h.colour};stroke-width:${(0.7 + 8 * e.weight).toFixed(2)};stroke-dasharray:${e.h.dash}`;
       const common = { class: "mark attention", "data-head": e.h.number, style, onpointermove: (event) => tell(event, e), onpointerleave: Tip.hide };
       if (e.node === current) { // its own share: a part of the ring around it, a slot per head
-        const wide = (2 * Math.PI) / turn.length, start = -Math.PI / 2 + turn.indexOf(e.h.number) * wide;
+        const wide = (2 * Math.PI) / turn.length, start = ended.get(lane(e)) ?? -Math.PI / 2 + turn.indexOf(lane(e)) * wide;
         const r = 1.3 * middle + 5, end = start + Math.max(0.05, 0.96 * wide * Math.min(e.weight, 0.999));
+        ended.set(lane(e), end);
         return svg("path", { ...common, "data-own": "yes", style: `stroke:${e.h.colour};stroke-width:6;stroke-linecap:butt;opacity:1`, d: `M${cx + r * Math.cos(start)},${cy + r * Math.sin(start)}A${r},${r} 0 ${end - start > Math.PI ? 1 : 0} 1 ${cx + r * Math.cos(end)},${cy + r * Math.sin(end)}` });
       }
       const at = place.get(e.node);
-      const bend = (turn.indexOf(e.h.number) - (turn.length - 1) / 2) * Math.min(9, 70 / turn.length);
+      const bend = (turn.indexOf(lane(e)) - (turn.length - 1) / 2) * Math.min(9, 70 / turn.length);
       const [dx, dy] = [at.x - cx, at.y - cy], length = Math.hypot(dx, dy) || 1;
       return svg("path", { ...common, d: `M${cx},${cy}Q${(cx + at.x) / 2 - (dy / length) * bend},${(cy + at.y) / 2 + (dx / length) * bend} ${at.x},${at.y}` });
     });
@@ -166,7 +171,7 @@ function explorer() {
       const known = picks.has(v) && v !== current;
       const heading = `node ${nodes.id[v]}`;
       const rows = [{ name: "class", value: className(nodes.class[v]), colour: classColour(nodes.class[v]) }, { name: "predicted", value: className(nodes.prediction[v]) }, { name: "distance", value: at.ring === 0 ? "itself" : at.hops < 0 ? "no path" : plural(at.hops, "hop") },
-        ...visible.filter((e) => e.node === v).sort((a, b) => b.weight - a.weight).slice(0, 6).map((e) => ({ name: `layer ${e.h.layer + 1}, head ${e.h.head + 1}`, colour: e.h.colour, value: percent(e.weight) }))];
+        ...visible.filter((e) => e.node === v).sort((a, b) => b.weight - a.weight).slice(0, 6).map((e) => ({ name: `layer ${e.h.layer + 1}, head ${e.h.head + 1}${DATA.sides ? `, ${SIDES[e.side]} to ${SIDES[e.toSide]}` : ""}`, colour: e.h.colour, value: percent(e.weight) }))];
       const [side, up] = at.ring === 0 ? [0, -(1.3 * middle + 14)] : [Math.cos(at.angle) * (r + 5), Math.sin(at.angle) * (r + 9) + 4];
       return svg("g", { class: `vertex${v === current ? " centre" : ""}${share || v === current || !HEADS.length ? "" : " faint"}`, "data-node": v, transform: `translate(${at.x.toFixed(1)},${at.y.toFixed(1)})`, tabindex: i ? -1 : 0, role: known ? "button" : "img",
         "aria-label": `${heading}, ${rows.map((row) => `${row.name} ${row.value}`).join(", ")}${known ? "; press Enter to pick it" : ""}`,
@@ -194,11 +199,16 @@ function explorer() {
     const parts = [`Inner ring: ${near === p.near.length ? plural(near, "neighbour") : `${p.near.length} of ${near.toLocaleString("en")} neighbours`}; second ring: ${second === p.second.length ? second : `${p.second.length} of ${second.toLocaleString("en")}`} at two hops${HEADS.length ? "; outer ring: attended nodes further away. Line width and node size follow the attention weight; the ring around the node is what it gives itself" : ""}.`];
     note.textContent = parts.join(" ");
     const right = nodes.class[v] < 0 ? null : !wrong(v);
-    facts.replaceChildren(...[["node", nodes.id[v]], ["class", className(nodes.class[v])], ["predicted", el("span", { class: right === null ? "" : right ? "right" : "wrong" }, `${className(nodes.prediction[v])}${right === null ? "" : right ? " ✓" : " ✗"}`)], ["part", PARTS[nodes.part[v]]], ["degree", String(nodes.degree[v])], ["β", nodes.beta[v].toFixed(2)]].flatMap(([key, value]) => [el("dt", {}, key), el("dd", {}, value)]));
-    table.replaceChildren(el("table", {}, el("caption", { class: "sr" }, `Nodes that node ${nodes.id[v]} attends to`), el("thead", {}, el("tr", {}, ["Layer", "Head", "Node", "Weight", "Hops", "Class", "Band"].map((name, i) => el("th", { scope: "col", class: [0, 1, 2, 5, 6].includes(i) ? "left" : "" }, name)))),
-      el("tbody", {}, visible.map((e) => el("tr", { "data-head": e.h.number }, el("td", {}, String(e.h.layer + 1)), el("td", { class: "left" }, swatch(e.h.colour, e.h.dash), `${e.h.head + 1}`), el("td", { class: "left" }, picks.has(e.node) && e.node !== v ? el("button", { type: "button", title: `pick node ${nodes.id[e.node]}`, onclick: () => { go(e.node); table.focus(); } }, nodes.id[e.node]) : nodes.id[e.node]),
+    facts.replaceChildren(...[["node", nodes.id[v]], ["class", className(nodes.class[v])], ["predicted", el("span", { class: right === null ? "" : right ? "right" : "wrong" }, `${className(nodes.prediction[v])}${right === null ? "" : right ? " ✓" : " ✗"}`)], ["part", PARTS[nodes.part[v]]], ["degree", DATA.sides ? `${nodes.out[v]} out, ${nodes.in[v]} in` : String(nodes.degree[v])], ["β", nodes.beta[v].toFixed(2)]].flatMap(([key, value]) => [el("dt", {}, key), el("dd", {}, value)]));
+    table.replaceChildren(el("table", {}, el("caption", { class: "sr" }, `Nodes that node ${nodes.id[v]} attends to`), el("thead", {}, el("tr", {}, ["Layer", "Head", DATA.sides && "Side", "Node", DATA.sides && "Its side", "Weight", "Hops", "Class", "Band"].filter(Boolean).map((name) => el("th", { scope: "col", class: ["Weight", "Hops"].includes(name) ? "" : "left" }, name)))),
+      el("tbody", {}, visible.map((e) => el("tr", { "data-head": e.h.number }, el("td", {}, String(e.h.layer + 1)), el("td", { class: "left" }, swatch(e.h.colour, e.h.dash), `${e.h.head + 1}`), DATA.sides && el("td", { class: "left" }, SIDES[e.side]), el("td", { class: "left" }, picks.has(e.node) && e.node !== v ? el("button", { type: "button", title: `pick node ${nodes.id[e.node]}`, onclick: () => { go(e.node); table.focus(); } }, nodes.id[e.node]) : nodes.id[e.node]), DATA.sides && el("td", { class: "left" }, SIDES[e.toSide]),
         el("td", {}, felt(e) ? percent(e.weight) : "< 0.1 %", el("span", { class: "meter", "aria-hidden": "true" }, el("i", { style: `width:${(100 * e.weight).toFixed(1)}%;background:${e.h.colour}` }))), el("td", {}, e.hops < 0 ? "no path" : String(e.hops)), el("td", { class: "left" }, short(className(e.node < 0 ? -1 : nodes.class[e.node]), 28)), el("td", { class: "left" }, bandName(e.band)))))));
     spoken.textContent = `Node ${nodes.id[v]}, class ${className(nodes.class[v])}, predicted ${className(nodes.prediction[v])}. ${plural(shown.size, "head")} shown, ${plural(total.size, "node")} attended to.`;
+  }
+  const sided = (side) => (DATA.sides ? ` (${SIDES[side]})` : "");
+  function arrow(a, b) { // past the middle of a link, so that two links between the same nodes show both directions
+    const angle = Math.atan2(b.y - a.y, b.x - a.x), x = a.x + 0.6 * (b.x - a.x), y = a.y + 0.6 * (b.y - a.y);
+    return svg("path", { class: "arrow", d: `M0,-3L6,0L0,3Z`, transform: `translate(${x},${y}) rotate(${(180 * angle) / Math.PI})` });
   }
   const bandName = (b) => (b < 0 ? "–" : `${DATA.bands[b].name} [${DATA.bands[b].from}, ${DATA.bands[b].to}${b === DATA.bands.length - 1 ? "]" : ")"}`);
 

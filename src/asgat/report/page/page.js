@@ -78,9 +78,12 @@ function accuracy() {
 function distances() {
   const held = DATA.distance;
   if (!held) { $("distance").hidden = true; document.querySelector('nav a[href="#distance"]').remove(); return; }
-  const rows = held.layers.flatMap((heads, layer) => heads.map((shares, head) => ({ layer, shares, name: `layer ${layer + 1}, head ${head + 1} ${headOf(layer, head).character}`, brief: `${layer + 1}.${head + 1} ${short(headOf(layer, head).character, 10)}` })));
+  const rows = held.layers.flatMap((heads, layer) => heads.map((shares, i) => {
+    const head = Math.floor(i / SIDES.length), side = SIDES[i % SIDES.length], character = headOf(layer, head).character;
+    return { layer, shares, name: `layer ${layer + 1}, head ${head + 1} ${character}${side && `, ${side}`}`, brief: `${layer + 1}.${head + 1} ${side || short(character, 10)}` };
+  }));
   const sampled = held.nodes < held.total ? `a random sample of ${held.nodes.toLocaleString("en")} of ${held.total.toLocaleString("en")} nodes` : `all ${held.total.toLocaleString("en")} nodes`;
-  stackedBars($("distance-chart"), { title: "Where the attention goes", rows, parts: held.hops.map((h, i) => (i === 0 || i === 6 ? h : i === 1 ? "1 hop" : `${h} hops`)), xLabel: "share of attention by distance in edges", caption: `Mean attention weight by number of edges between a node and the nodes it attends to, over ${sampled}. A graph convolution of one layer never leaves the first two colours.`,
+  stackedBars($("distance-chart"), { title: "Where the attention goes", rows, parts: held.hops.map((h, i) => (i === 0 || i === 6 ? h : i === 1 ? "1 hop" : `${h} hops`)), xLabel: "share of attention by distance in edges", caption: `Mean attention weight by number of edges between a node and the nodes it attends to, over ${sampled}. ${DATA.sides ? "Every head attends from two sides of a node: out, as the source of its edges, and in, as the target of edges; distances ignore directions. " : ""}A graph convolution of one layer never leaves the first two colours.`,
     numbers: numbers(["head", ...held.hops], rows.map((row) => [row.name, ...row.shares.map((s) => percent(s))])) });
 }
 

@@ -1,0 +1,58 @@
+"""Signals filtered by polynomials of a symmetric sparse matrix."""
+
+from typing import Any
+
+from torch import Tensor
+
+from asgat.kernels.backend import compute_dtype, kernel
+from asgat.kernels.operator import Operator
+
+
+def chebyshev_filter(indptr: Tensor, index: Tensor, value: Tensor, coefficients: Tensor, signal: Tensor) -> Tensor:
+    r"""Every head of every run filters its own channels: :math:`\sum_i c_i T_i(X) x`, with gradients to c and x.
+
+    X is symmetric, so the gradients need the same recurrence of the incoming gradient, and nothing is saved from the
+    forward pass. Computed in float32, or in float64 if either input is. All sums have a fixed order, and on the CPU the
+    result of a head does not depend on the others, to the last bit.
+
+    Cost: O(order · nnz · heads · F) time per run; O(N · heads · F) memory forward, order times that backward.
+
+    Args:
+        indptr, index, value: the matrix X [N, N] in CSR form, with its spectrum in [-1, 1].
+        coefficients: of every run and head, [R, heads, order + 1], with an order of at least 1.
+        signal: one for every head, [R, N, heads, F], or one for all heads of a run, [R, N, 1, F].
+
+    Shapes:
+        - **output**: [R, N, heads, F]
+    """
+    dtype = compute_dtype(coefficients, signal)
+    out: Tensor = _chebyshev_filter(indptr, index, value.to(dtype), coefficients.to(dtype), signal.to(dtype))
+    return out
+
+
+def _fake(indptr: Tensor, index: Tensor, value: Tensor, coefficients: Tensor, signal: Tensor) -> Tensor:
+    return signal.new_empty(*signal.shape[:2], coefficients.size(1), signal.size(3))
+
+
+def _setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs)
+
+
+def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    return None, None, None, *_chebyshev_filter_grad(*ctx.saved_tensors, grad)
+
+
+_chebyshev_filter = Operator(
+    "asgat::chebyshev_filter",
+    "(Tensor indptr, Tensor index, Tensor value, Tensor coefficients, Tensor signal) -> Tensor",
+    kernel("chebyshev", "chebyshev_filter"),
+    _fake,
+    _setup_context,
+    _backward,
+)
+_chebyshev_filter_grad = Operator(
+    "asgat::chebyshev_filter_grad",
+    "(Tensor indptr, Tensor index, Tensor value, Tensor coefficients, Tensor signal, Tensor grad) -> (Tensor, Tensor)",
+    kernel("chebyshev", "chebyshev_filter_grad"),
+    lambda *inputs: (inputs[3].new_empty(inputs[3].shape), inputs[4].new_empty(inputs[4].shape)),
+)
