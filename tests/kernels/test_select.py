@@ -8,7 +8,7 @@ from tests.kernels.devices import CUDA, DEVICES, EXAMPLES, captured, opcheck, sa
 from torch import Tensor
 
 from asgat.errors import AsgatError
-from asgat.kernels import RaggedRows, rescore, select_top
+from asgat.kernels import RaggedRows, nodes_at, rescore, select_top
 from asgat.kernels.select import _select_top, _select_top_grad
 
 LENGTHS = st.lists(st.integers(0, 12) | st.integers(250, 300), max_size=8)
@@ -90,6 +90,21 @@ def test_a_table_kept_beside_its_transpose_is_the_same_and_may_change(monkeypatc
         assert all(torch.equal(a, b) for a, b in zip(kept, turned, strict=True))
     other = ragged([300, 272])
     assert torch.equal(select_top(value, other, coefficients, 6)[0], plain(value, other, coefficients, 6)[0])
+
+
+def test_hints_change_nothing_while_coefficients_drift() -> None:
+    """As over many epochs: every selection is the hint of the next; with an empty one they begin in int32."""
+    value, rows, coefficients = problem([40, 0, 90, 7, 300] * 4, 3, 6, torch.float32)
+    generator = torch.Generator().manual_seed(0)
+    value = value + 0.1 * torch.randn(value.shape, generator=generator)
+    now, hint = coefficients.detach(), torch.empty(0, 0, 0, dtype=torch.int32)
+    for _ in range(50):
+        now = now + 0.05 * torch.randn(now.shape, generator=generator)
+        hint, score = select_top(value, rows, now, 9, hint)
+        expected_position, expected_score = select_top(value, rows, now, 9)
+        assert hint.dtype == torch.int32
+        assert torch.equal(hint.long(), expected_position)
+        assert torch.equal(score, expected_score)
 
 
 def test_a_hint_survives_scores_that_are_no_numbers() -> None:
@@ -201,6 +216,30 @@ def test_number_of_threads_does_not_show() -> None:
         return position, score, gradient(score, position, coefficients)
 
     same_for_any_threads(compute)
+
+
+def test_missing_entries_and_blocks_of_rows_do_not_show_in_the_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = pytest.importorskip("asgat.kernels.cpu.select", reason="without Numba there is no such kernel")
+    value, rows, coefficients = problem([5, 3, 0, 70, 9], 3, 7, torch.float32)
+    position, score = select_top(value, rows, coefficients, 6)
+    grad = torch.randn(score.shape, generator=torch.Generator().manual_seed(0)).where(position >= 0, torch.nan)
+    expected = kernel.select_top_grad(value.double(), position, grad.double())
+    for block in (2, 100):
+        monkeypatch.setattr(kernel, "SUMMED", block)
+        torch.testing.assert_close(
+            kernel.select_top_grad(value, position, grad).double(), expected, rtol=1e-5, atol=1e-5
+        )
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+@pytest.mark.parametrize("device", DEVICES)
+def test_nodes_at_positions(device: str, dtype: torch.dtype) -> None:
+    value, rows, coefficients = problem([5, 3, 0, 70], device=device)
+    nodes = torch.arange(100, 100 + rows.num_entries, dtype=dtype, device=device)
+    position, _ = select_top(value, rows, coefficients, 6)
+    found = nodes_at(nodes, position)
+    assert torch.equal(found, nodes[position])  # that of padding included
+    assert found.dtype == dtype
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -9,7 +9,7 @@ from asgat.kernels.dropout import dropout, dropout_runs, dropout_seeds
 from asgat.kernels.gather_sum import gather_sum
 from asgat.kernels.ragged_rows import RaggedRows
 from asgat.kernels.row_softmax import row_softmax
-from asgat.kernels.select import rescore, select_top
+from asgat.kernels.select import nodes_at, rescore, select_top
 
 __all__ = [
     "RaggedRows",
@@ -19,6 +19,7 @@ __all__ = [
     "dropout_runs",
     "dropout_seeds",
     "gather_sum",
+    "nodes_at",
     "rescore",
     "row_softmax",
     "select_top",

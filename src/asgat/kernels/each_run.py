@@ -32,20 +32,22 @@ def aligned(x: Tensor) -> Tensor:
 def matmul(x: Tensor, weight: Tensor) -> Tensor:
     """x W for a weight [in, out]; for stacked runs [R, in, out] and x [N, in], shared, or [R, N, in]."""
     if weight.dim() == 3 and weight.size(0) == 1:
-        return ((x.squeeze(0) if x.dim() == 3 else x) @ weight.squeeze(0)).unsqueeze(0)
-    if weight.dim() == 2 or weight.device.type != "cpu":
+        return matmul(x.squeeze(0) if x.dim() == 3 else x, weight.squeeze(0)).unsqueeze(0)
+    traced = torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu")
+    if weight.device.type != "cpu" or (weight.dim() == 2 and (traced or x.dim() != 2 or x.dtype != weight.dtype)):
         return x @ weight
     out: Tensor = _Matmul.apply(x, weight)  # type: ignore[no-untyped-call]
     return out
 
 
 class _Matmul(torch.autograd.Function):
-    """One node for all runs takes half of the time of R nodes."""
+    """One node for all runs takes half of the time of R nodes, and products with a transposed weight, which is copied,
+    half of the time of others where the output is narrow."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
         ctx.save_for_backward(x, weight)
-        return _products(x, weight)
+        return _products(x, weight.mT.contiguous().mT)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
@@ -53,15 +55,16 @@ class _Matmul(torch.autograd.Function):
         grad, to_x, to_weight = grad.contiguous(), None, None
         if ctx.needs_input_grad[0]:
             to_x = _products(grad, weight.mT)
-            to_x = to_x if x.dim() == 3 else to_x.sum(dim=0)
-        if ctx.needs_input_grad[1]:  # by the product that autograd takes for a single run
-            columns = weight.stride(-2) == 1 and weight.stride(-1) == weight.size(-2)
-            to_weight = _products(grad.mT, x).mT if columns else _products(x.mT, grad)
+            to_x = to_x.sum(dim=0) if to_x.dim() > x.dim() else to_x
+        if ctx.needs_input_grad[1]:
+            to_weight = _products(grad.mT, x).mT
         return to_x, to_weight
 
 
 def _products(left: Tensor, right: Tensor) -> Tensor:
     """Of every run's matrices; one of the two may be shared by all."""
+    if left.dim() == right.dim() == 2:
+        return torch.mm(aligned(left), aligned(right))
     runs = max(part.size(0) for part in (left, right) if part.dim() == 3)
     lefts, rights = (part.unbind() if part.dim() == 3 else (part,) * runs for part in (left, right))
     return torch.stack([torch.mm(aligned(a), aligned(b)) for a, b in zip(lefts, rights, strict=True)])

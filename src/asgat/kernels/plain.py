@@ -67,7 +67,7 @@ def select_top(
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     shape = coefficients.size(0), indptr.numel() - 1, k
     score = coefficients.new_full(shape, -torch.inf)
-    position = indptr.new_full(shape, -1)
+    position = hint.new_full(shape, -1)
     done = 0
     for width, count in zip(widths, counts, strict=True):
         select_rows(value, indptr, order[done : done + count], width, coefficients, score, position)
@@ -93,6 +93,10 @@ def select_rows(
         best, at = best[..., :k], at[..., :k]
         score[:, part, :k] = best
         position[:, part, :k] = (at + indptr[part, None]).where(best > -torch.inf, -1)
+
+
+def nodes_at(nodes: Tensor, position: Tensor) -> Tensor:
+    return nodes[position]
 
 
 def select_top_grad(value: Tensor, position: Tensor, grad: Tensor) -> Tensor:

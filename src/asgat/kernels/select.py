@@ -29,7 +29,8 @@ def select_top(
         rows: the entries of each row.
         coefficients: weights of each head, [H, P].
         k: how many entries to select.
-        hint: positions selected for similar coefficients; on the CPU this saves time and does not change the result.
+        hint: positions selected for similar coefficients, or an empty tensor; on the CPU this saves time and does not
+            change the result, but positions are then of its type, which may be int32.
 
     Shapes:
         - **output**: position [H, N, k], int64, and score [H, N, k] in the dtype of ``coefficients``
@@ -51,13 +52,21 @@ def select_top(
         raise AsgatError(f"k must be at least 1, but is {k}.")
     if hint is None:
         hint = rows.indptr.new_empty(0, 0, 0)
-    elif hint.shape != (coefficients.size(0), rows.num_rows, k):
+    elif hint.numel() and hint.shape != (coefficients.size(0), rows.num_rows, k):
         shape = [coefficients.size(0), rows.num_rows, k]
         raise AsgatError(f"hint must have shape {shape}, but has {list(hint.shape)}.")
     wide = coefficients.to(compute_dtype(value, coefficients))
     score, position = _select_top(value, rows.indptr, rows.order, rows.widths, rows.counts, wide, k, hint)
     narrow = coefficients.dtype == torch.float32 and score.dtype == torch.float64
     return position, score.to(coefficients.dtype) if narrow else score
+
+
+def nodes_at(nodes: Tensor, position: Tensor) -> Tensor:
+    """``nodes[position]`` for positions that :func:`select_top` returned; that of padding, -1, is the last node."""
+    if nodes.device.type != "cpu" or not nodes.numel() or torch.compiler.is_compiling():
+        return nodes[position]
+    found: Tensor = _nodes_at(nodes, position)
+    return found
 
 
 def rescore(value: Tensor, coefficients: Tensor, position: Tensor, score: Tensor) -> Tensor:
@@ -67,9 +76,9 @@ def rescore(value: Tensor, coefficients: Tensor, position: Tensor, score: Tensor
 
 
 def _fake(value: Tensor, indptr: Tensor, *others: Any) -> tuple[Tensor, Tensor]:
-    *_, coefficients, k, _ = others
+    *_, coefficients, k, hint = others
     shape = coefficients.size(0), indptr.numel() - 1, k
-    return coefficients.new_empty(shape), indptr.new_empty(shape)
+    return coefficients.new_empty(shape), hint.new_empty(shape)
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
@@ -92,6 +101,7 @@ def _rescore_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     return None, _select_top_grad(value, position, grad), None, None
 
 
+_nodes_at = kernel("select", "nodes_at")
 _select_top_grad = Operator(
     "asgat::select_top_grad",
     "(Tensor value, Tensor position, Tensor grad) -> Tensor",

@@ -73,7 +73,7 @@ class SparseAttention:
         """The weights as [heads, N, N]. Costly: meant for tests and small graphs."""
         heads, rows, _ = self.index.shape
         full = self.weight.new_zeros(heads, rows, self.num_nodes)
-        return full.scatter_add(-1, self.index, self.weight)
+        return full.scatter_add(-1, self.index.long(), self.weight)
 
     def to_edges(self, head: int) -> tuple[Tensor, Tensor]:
         """One head's attention as PyG message edges: ``edge_index`` [2, E], from u to v, and weights [E]."""

@@ -146,7 +146,7 @@ def certify_rows(coefficients: Tensor, truth: Tensor, index: Tensor, score: Tens
 
     ``truth`` holds the true values of all orders in these rows, [P, rows, N]; a score of -inf marks padding.
     """
-    c = coefficients.detach().double()
+    c, index = coefficients.detach().double(), index.long()
     if truth.numel() == 0:
         return c.new_zeros(c.size(0), truth.size(1))
     reached = (truth != 0).any(dim=0)

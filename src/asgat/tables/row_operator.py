@@ -11,7 +11,7 @@ from torch import Tensor
 
 from asgat.errors import AsgatError
 from asgat.filters.spectral_filter import SpectralFilter
-from asgat.kernels import RaggedRows, rescore, select_top
+from asgat.kernels import RaggedRows, nodes_at, rescore, select_top
 from asgat.spectral.certificate import Certificate, certify
 from asgat.spectral.chebyshev_interpolation import ChebyshevInterpolation
 from asgat.spectral.spectral_operator import UNREACHABLE, SpectralOperator
@@ -30,7 +30,7 @@ class RowOperator(SpectralOperator):
         candidates: the largest k that can be selected.
         interpolation: gives the coefficients, of the table's order; its dtype and device are the operator's.
         exact_sums: as for :class:`~asgat.spectral.SpectralOperator`.
-        wide_index: hold a copy of the candidates in int64, which is faster to select from.
+        wide_index: on CUDA hold a copy of the candidates in int64, which is faster to select from.
     """
 
     def __init__(
@@ -51,7 +51,8 @@ class RowOperator(SpectralOperator):
 
     def _hold(self, table: CandidateTable) -> None:
         self.table, self.num_nodes = table, table.num_nodes
-        self._rows, self._nodes = RaggedRows(table.indptr), table.index.long() if self._wide_index else table.index
+        wide = self._wide_index and table.device.type == "cuda"
+        self._rows, self._nodes = RaggedRows(table.indptr), table.index.long() if wide else table.index
         self._selected: WeakKeyDictionary[SpectralFilter, _Selection] = WeakKeyDictionary()
         self._magnitude: Tensor | None = None
 
@@ -93,7 +94,10 @@ class RowOperator(SpectralOperator):
         other.table = replace(self.table, index=number[self.table.index])
         other._nodes, other._num_inputs = other.table.index, num_inputs
         other._gather, other._share = gather, share
-        kept = {filter: replace(last, index=other._nodes[last.position]) for filter, last in self._selected.items()}
+        kept = {
+            filter: replace(last, index=nodes_at(other._nodes, last.position))
+            for filter, last in self._selected.items()
+        }
         other._selected = WeakKeyDictionary(kept)
         return other
 
@@ -143,13 +147,13 @@ class RowOperator(SpectralOperator):
             position, score = select_top(value, self._rows, coefficients, k)
             return self._nodes[position], position, score
         last = self._selected.get(filter)
-        hint = None
+        hint = torch.empty(0, 0, 0, dtype=torch.int32 if value.size(0) < 2**31 else torch.int64)
         if last is not None and last.position.size(-1) == k:
             if torch.equal(last.coefficients, coefficients):  # an epoch trains with the filters evaluated before
                 return last.index, last.position, rescore(value, coefficients, last.position, last.score)
             hint = last.position
         position, score = select_top(value, self._rows, coefficients, k, hint)
-        index = self._nodes[position]
+        index = nodes_at(self._nodes, position)
         self._selected[filter] = _Selection(coefficients.detach(), index, position, score.detach())
         return index, position, score
 

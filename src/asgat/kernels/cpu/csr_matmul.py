@@ -1,5 +1,7 @@
 """CPU kernel of :func:`asgat.kernels.csr_matmul`."""
 
+from functools import lru_cache
+
 import torch
 from torch import Tensor
 
@@ -20,3 +22,9 @@ def csr_matmul(indptr: Tensor, index: Tensor, value: Tensor, dense: Tensor) -> T
     weight, dense = value.detach().contiguous(), dense.detach().contiguous()
     out, *_ = torch.embedding_bag(dense, index, indptr.to(index.dtype), False, SUM, False, weight, True)
     return out
+
+
+@lru_cache(maxsize=8)  # for the layers of a model: on a small graph even this takes time
+def even_bounds(rows: int, size: int, dtype: torch.dtype) -> Tensor:
+    """Bounds of rows of equal size."""
+    return torch.arange(0, rows * size + 1, size, dtype=dtype)

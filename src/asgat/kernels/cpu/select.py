@@ -8,13 +8,15 @@ from numba import prange
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from asgat.kernels.cpu.jit import FUSED, NO_NAN, compiled, num_threads, use_threads, view
+from asgat.kernels.cpu.csr_matmul import csr_matmul, even_bounds
+from asgat.kernels.cpu.jit import FUSED, NO_NAN, compiled, in_blocks, num_threads, use_threads, view
 
 Array = np.ndarray[Any, Any]
 
 CHUNK = 256  # entries scored at once: their values, orders × 256, stay in the first-level cache
 TILE = 8  # entries transposed at once
 GROUP = 16  # scores whose largest is remembered
+SUMMED = 1 << 13  # rows whose gradients are summed at once
 TURNED_BYTES = 1 << 25  # size of a table up to which its transpose is kept
 FULL, HALF, BRAIN = 0, 1, 2  # how a value is stored: as it is, or as the 16 bits of a float16 or a bfloat16
 
@@ -24,8 +26,8 @@ def select_top(
 ) -> tuple[Tensor, Tensor]:
     """Rows are processed in order; the buckets (order, widths, counts) are for CUDA."""
     heads, rows = coefficients.size(0), indptr.numel() - 1
-    position = torch.full((heads, rows, k), -1, dtype=torch.int64)
-    score = coefficients.new_full((heads, rows, k), -torch.inf)
+    position = torch.empty(heads, rows, k, dtype=hint.dtype)
+    score = coefficients.new_empty(heads, rows, k)
     bounds = view(indptr)
     turned = _turned(value, indptr, bounds, coefficients.dtype)
     arguments = *_bits(value), turned, bounds, view(coefficients), view(hint), position.numpy(), score.numpy()
@@ -40,7 +42,16 @@ def select_top(
     return score, position
 
 
+def nodes_at(nodes: Tensor, position: Tensor) -> Tensor:
+    heads, rows, k = position.shape
+    out = nodes.new_empty(rows, heads, k)  # so that aggregating, which goes row by row, copies nothing
+    in_blocks(4 * out.numel(), rows, _nodes_at, _nodes_at_blocks, view(nodes), view(position), out.numpy())
+    return out.transpose(0, 1)
+
+
 def select_top_grad(value: Tensor, position: Tensor, grad: Tensor) -> Tensor:
+    if value.dtype == grad.dtype == torch.float32 and value.numel():
+        return _sum_rows(value, position, grad)
     heads, rows, _ = position.shape
     orders = value.size(1)
     # The number of partial sums depends on the rows alone: the result must not depend on the number of threads.
@@ -55,6 +66,24 @@ def select_top_grad(value: Tensor, position: Tensor, grad: Tensor) -> Tensor:
             _grad_parallel(*arguments)
     _fold(partial.numpy())
     return partial[0]
+
+
+def _sum_rows(value: Tensor, position: Tensor, grad: Tensor) -> Tensor:
+    """By PyTorch's bag kernel, which is faster than compiled loops: sums of every row and head, then those over rows.
+    Some rows at a time, to save memory."""
+    heads, rows, k = position.shape
+    total = grad.new_zeros(heads, value.size(1))
+    positions, grads = view(position), view(grad)
+    for first in range(0, rows, SUMMED):
+        count = min(SUMMED, rows - first)
+        entry, scale = torch.empty(count, heads, k, dtype=torch.int64), grad.new_empty(count, heads, k)
+        arguments = positions, grads, first, entry.numpy(), scale.numpy()
+        in_blocks(4 * entry.numel(), count, _rows_first, _rows_first_blocks, *arguments)
+        bounds = even_bounds(count * heads, k, torch.int64)
+        sums = csr_matmul(bounds, entry.view(-1), scale.view(-1), value).view(count, heads, -1)
+        _fold(sums.numpy())
+        total += sums[0]
+    return total
 
 
 _kept: Any = WeakTensorKeyDictionary()
@@ -215,29 +244,36 @@ def _insert(new: Any, new_position: int, count: int, best_position: Array, best:
     best_position[place] = new_position
 
 
-@compiled(NO_NAN)
-def _refine(score: Array, groups: int, begin: int, hint: Array, best_position: Array, best: Array) -> None:
-    """First insert the entries of the hint, then all that score higher: little work where scores have changed little,
-    and the same result whatever the hint."""
-    k, count = best.shape[0], 0
+@compiled(FUSED)
+def _refine(score: Array, begin: int, hint: Array, best_position: Array, best: Array) -> bool:
+    """Sort the entries of the hint, then insert all that score higher: little work where scores have changed little,
+    and the same result whatever the hint. False where the hint has less than k entries with a score."""
+    k, lowest = best.shape[0], best.dtype.type(np.inf)
     for j in range(k):
         if hint[j] < 0:
-            break
+            return False
         new = score[hint[j] - begin]
-        if new > -np.inf:
-            score[hint[j] - begin] = -np.inf
-            _insert(new, hint[j], count, best_position, best)
-            count += 1
-    for group in range(groups):
-        largest = _largest(score[group * GROUP : (group + 1) * GROUP])
-        if largest == -np.inf or (count == k and largest < best[k - 1]):
-            continue
-        for i in range(group * GROUP, (group + 1) * GROUP):
-            new = score[i]
-            if new == -np.inf or (count == k and not _before(new, begin + i, best[k - 1], best_position[k - 1])):
-                continue
-            _insert(new, begin + i, count, best_position, best)
-            count = min(count + 1, k)
+        if new < lowest:
+            best[j], best_position[j] = new, hint[j]
+            lowest = new
+        elif new >= lowest:
+            _insert(new, hint[j], j, best_position, best)
+            lowest = best[j]
+        else:  # not a number
+            return False
+    if lowest == -np.inf:
+        return False
+    reaching = 0
+    for i in range(score.shape[0]):
+        reaching += score[i] >= lowest
+    if reaching == k:
+        return True
+    for j in range(k):
+        score[hint[j] - begin] = -np.inf
+    for i in range(score.shape[0]):
+        if score[i] >= best[k - 1] and _before(score[i], begin + i, best[k - 1], best_position[k - 1]):
+            _insert(score[i], begin + i, k, best_position, best)
+    return True
 
 
 @compiled(FUSED)
@@ -250,6 +286,9 @@ def _select_rows(
     scores = np.empty(CHUNK, coefficients.dtype)
     top = np.empty(CHUNK // GROUP, coefficients.dtype)
     for row in range(start, stop):
+        hinted = hint.shape[0] > 0 and 0 < indptr[row + 1] - indptr[row] <= CHUNK
+        if not hinted:
+            position[:, row], score[:, row] = -1, -np.inf
         for begin in range(indptr[row], indptr[row + 1], CHUNK):
             size = min(CHUNK, indptr[row + 1] - begin)
             chunk = values
@@ -263,11 +302,12 @@ def _select_rows(
                         values[p, i] = _decode(stored[begin + i, p], half)
             for head in range(heads):
                 _score(chunk, size, coefficients, head, scores)
+                if hinted:
+                    if _refine(scores[:size], begin, hint[head, row], position[head, row], score[head, row]):
+                        continue
+                    position[head, row], score[head, row] = -1, -np.inf
                 groups = _clean(scores, size)
-                if hint.shape[0] and indptr[row + 1] - indptr[row] <= CHUNK:
-                    _refine(scores, groups, begin, hint[head, row], position[head, row], score[head, row])
-                else:
-                    _merge(scores, groups, begin, position[head, row], score[head, row], top)
+                _merge(scores, groups, begin, position[head, row], score[head, row], top)
 
 
 @compiled(FUSED, parallel=True)
@@ -295,6 +335,39 @@ def _grad_block(stored: Array, half: int, position: Array, grad: Array, partial:
                 else:
                     for p in range(partial.shape[1]):
                         partial[head, p] += scale * _decode(stored[entry, p], half)
+
+
+@compiled(FUSED)
+def _nodes_at(nodes: Array, position: Array, out: Array, start: int, stop: int) -> None:
+    for row in range(start, stop):
+        for head in range(position.shape[0]):
+            for j in range(position.shape[2]):
+                out[row, head, j] = nodes[position[head, row, j]]  # -1 is the last
+
+
+@compiled(FUSED, parallel=True)
+def _nodes_at_blocks(nodes: Array, position: Array, out: Array, blocks: int) -> None:
+    rows = out.shape[0]
+    for block in prange(blocks):
+        _nodes_at(nodes, position, out, rows * block // blocks, rows * (block + 1) // blocks)
+
+
+@compiled(FUSED)
+def _rows_first(position: Array, grad: Array, first: int, entry: Array, scale: Array, start: int, stop: int) -> None:
+    """Turn [heads, rows, k] into [rows, heads, k], from row ``first`` on; a missing entry gets weight 0."""
+    for row in range(start, stop):
+        for head in range(position.shape[0]):
+            for j in range(position.shape[2]):
+                at = position[head, first + row, j]
+                entry[row, head, j] = at if at >= 0 else 0
+                scale[row, head, j] = grad[head, first + row, j] if at >= 0 else 0
+
+
+@compiled(FUSED, parallel=True)
+def _rows_first_blocks(position: Array, grad: Array, first: int, entry: Array, scale: Array, blocks: int) -> None:
+    rows = entry.shape[0]
+    for block in prange(blocks):
+        _rows_first(position, grad, first, entry, scale, rows * block // blocks, rows * (block + 1) // blocks)
 
 
 @compiled(FUSED)
