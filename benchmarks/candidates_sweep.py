@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from asgat.bench.certificate_error import certificate_errors, train_filters
-from asgat.bench.published_config import published_config
+from asgat.bench.epoch import published_config
 from asgat.data import load_dataset
 from asgat.nn.from_config import make_operator
 

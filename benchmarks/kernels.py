@@ -10,7 +10,7 @@ import argparse
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from asgat.bench.published_config import published_config
+from asgat.bench.epoch import published_config
 from asgat.data import load_dataset
 from asgat.training.program import CapturedEpochs, one_run
 from asgat.training.runner import make_task

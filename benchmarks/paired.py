@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import t
 
-from asgat.bench.published_config import published_config
+from asgat.bench.epoch import published_config
 from asgat.data import load_dataset
 from asgat.training.runner import run
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from asgat.bench import certificate_error as certificate
-from asgat.bench import epoch, published_config
+from asgat.bench import epoch
 from asgat.data import load_dataset
 
 QUICK = dict(order=4, dropout=0.1, heads=2, hidden=4, lr=0.01, weight_decay=1e-4, k=3)
@@ -25,6 +25,6 @@ def small(monkeypatch):
     def load(name, data_dir=None):
         return load_dataset("csbm", num_nodes=200, num_features=8) if name == "csbm" else load_dataset(name)
 
-    monkeypatch.setattr(published_config, "CHEBYSHEV", {"karate": QUICK, "csbm": {**QUICK, "order": 6}})
+    monkeypatch.setattr(epoch, "CHEBYSHEV", {"karate": QUICK, "csbm": {**QUICK, "order": 6}})
     for module in (epoch, certificate):
         monkeypatch.setattr(module, "load_dataset", load)

@@ -6,11 +6,12 @@ import torch
 from torch_geometric.utils import add_self_loops, remove_self_loops
 
 from asgat.bench import epoch
-from asgat.bench.epoch import GAT, bench_epoch, timer
-from asgat.bench.published_config import published_config
+from asgat.bench.epoch import GAT, TABLE, bench_epoch, published_config, timer
 from asgat.config import ASGATConfig
 from asgat.data import load_dataset
+from asgat.errors import AsgatError
 from asgat.kernels.sparse_features import SparseFeatures
+from asgat.tuning.space import CHEBYSHEV
 
 CPU = torch.device("cpu")
 NAMES = {
@@ -108,3 +109,23 @@ def test_the_timer_trains():
     assert 0 < run() < 1000
     assert not torch.equal(made[0].weight, before)
     assert len(made) == 1
+
+
+@pytest.mark.parametrize("name", CHEBYSHEV)
+def test_published_settings_make_a_configuration_on_the_shared_table(name):
+    config = published_config(name)
+    values = {**CHEBYSHEV[name], **TABLE}
+    assert {key: getattr(config, key) for key in values} == values
+    assert config.form == "table"
+    assert config.k is not None
+    assert config.candidates >= config.k, "a table must hold what is kept of it"
+
+
+def test_changes_come_last():
+    config = published_config("cora", epochs=3, candidates=40, k=2)
+    assert (config.epochs, config.candidates, config.k, config.hidden) == (3, 40, 2, 32)
+
+
+def test_unknown_data_sets_are_named_with_the_nearest():
+    with pytest.raises(AsgatError, match=r"No published settings for 'kora'. Did you mean 'cora'"):
+        published_config("kora")

@@ -50,7 +50,7 @@ def test_a_bug_is_not_reported_as_bad_input(monkeypatch):
     def broken(_):
         raise ZeroDivisionError
 
-    monkeypatch.setattr("asgat.cli.datasets.describe_datasets", broken)
+    monkeypatch.setattr("asgat.cli.models.describe_datasets", broken)
     monkeypatch.setattr(sys, "argv", ["asgat", "datasets"])
     with pytest.raises(ZeroDivisionError):
         main()

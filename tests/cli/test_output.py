@@ -1,13 +1,25 @@
 import os
 import signal
 from io import StringIO
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import typer
+from rich.console import Console
 from rich.table import Table
 
 from asgat.cli import output
-from asgat.cli.output import SafeConsole, check_writable, printable, say
+from asgat.cli.output import (
+    RunProgress,
+    SafeConsole,
+    check_writable,
+    comparison_table,
+    make_table,
+    printable,
+    result_table,
+    say,
+)
 from asgat.errors import AsgatError
 
 NAMES = {
@@ -83,3 +95,90 @@ def test_an_interruption_is_reported_whatever_is_pressed_meanwhile(monkeypatch, 
     assert exited.value.exit_code == 130
     assert capsys.readouterr().out == "Interrupted. All is saved; run the same command again to resume.\n"
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def epoch(number, attempt=0):
+    return SimpleNamespace(attempt=attempt, epoch=number, train_loss=0.123, val_loss=4.567, val_score=0.89)
+
+
+@pytest.fixture
+def progress():
+    with RunProgress(2, epochs=10) as progress:
+        yield progress
+
+
+def test_the_latest_epoch_and_its_losses_are_shown(progress):
+    progress(5, epoch(4))
+    task = progress.bar.tasks[0]
+    assert (task.completed, task.total, task.description) == (4, 10, "0/2 runs")
+    assert all(figure in task.fields["figures"] for figure in ("run 5", "0.123", "4.567", "89.0 %"))
+
+
+def test_runs_may_be_interleaved_and_restarted(progress):
+    for run, number, attempt in [(3, 1, 0), (5, 1, 0), (3, 2, 0), (5, 2, 0), (3, 1, 1), (7, 1, 0)]:
+        progress(run, epoch(number, attempt))
+        assert progress.bar.tasks[0].completed == number
+        assert f"run {run} " in progress.bar.tasks[0].fields["figures"]
+    progress.finished(1, 3)
+    progress(5, epoch(3))
+    assert progress.bar.tasks[0].description == "1/3 runs"
+    progress.finished(3, 3)
+    assert progress.bar.tasks[0].description == "3/3 runs"
+
+
+def test_the_rows_of_a_table_are_counted_before_the_epochs(progress):
+    progress.building(30, 80)
+    task = progress.bar.tasks[0]
+    assert (task.completed, task.total) == (30, 80)
+    assert "candidate table" in task.fields["figures"]
+    progress(0, epoch(1))
+    assert (task.completed, task.total) == (1, 10)
+
+
+def test_a_file_gets_no_bar(progress, capsys):
+    progress(0, epoch(1))
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_comparison_fits_80_columns(cells):
+    spread = {"mean": 1.0, "std": 0.123, "per_run": [1.0]}
+    row: dict[str, Any] = {"dataset": "minesweeper", "model": "asgat-exact"}
+    row |= {"micro_f1": spread, "macro_f1": spread, "roc_auc": spread}
+    row |= {"ms_per_epoch": 12345.6, "parameters": 123_456_789}
+    print_to = StringIO()
+    Console(width=80, file=print_to).print(comparison_table([row]))
+    figures = ["100.0 ± 12.3"] * 3
+    assert [*figures, "12345.6", "123,456,789"] == cells(print_to.getvalue())[-2][1:]
+
+
+def test_scores_are_shown_in_percent(cells):
+    spread = {"mean": 0.5, "std": 0.25, "per_run": [0.25, 0.75]}
+    result = {"dataset": "d", "model": "m", "micro_f1": spread, "macro_f1": spread, "val_micro_f1": 0.625}
+    result |= {"rows": [{}, {}], "restarts": 3, "epochs": 17.4, "ms_per_epoch": 2.25}
+    print_to = StringIO()
+    console = Console(width=200, file=print_to)
+    console.print(result_table(result))
+    console.print(result_table({**result, "roc_auc": {**spread, "mean": 0.75}, "val_roc_auc": 0.875}))
+    plain, auc = (row for row in cells(print_to.getvalue()) if row[0] == "m")
+    assert plain == ["m", "50.0 ± 25.0", "50.0 ± 25.0", "62.5", "2", "3", "17", "2.2"]
+    assert auc == ["m", "50.0 ± 25.0", "50.0 ± 25.0", "75.0 ± 25.0", "87.5", "2", "3", "17", "2.2"]
+
+
+def test_numbers_are_right_aligned_and_some_columns_never_folded():
+    table = make_table("Title", ("name", "count"), left=("name",), no_wrap=("count",))
+    assert [(column.justify, column.no_wrap) for column in table.columns] == [("left", False), ("right", True)]
+
+
+def test_the_name_of_a_graph_is_not_markup():
+    spread = {"mean": 0.5, "std": 0.25}
+    row = {
+        "dataset": "[/red]",
+        "model": "m",
+        "micro_f1": spread,
+        "macro_f1": spread,
+        "ms_per_epoch": 1.0,
+        "parameters": 2,
+    }
+    print_to = StringIO()
+    Console(width=80, file=print_to).print(comparison_table([row]))
+    assert "Test scores on [/red]" in print_to.getvalue()

@@ -4,7 +4,9 @@ import tomllib
 import pytest
 from tests.training.tiny import tiny_dataset
 
-from asgat.cli.tune import command
+from asgat.cli.tune import command, recipe_text
+from asgat.errors import AsgatError
+from asgat.recipe import check_recipe, load_config, read_recipe_file
 
 pytest.importorskip("optuna")
 QUICK = ["--splits", "0-1", "--set", "epochs=8", "--set", "hidden=4", "--set", "max_restarts=0"]
@@ -135,3 +137,23 @@ def test_the_command_names_the_options_that_are_not_the_default():
     given |= {"splits": "0,2", "folds": 5, "both": True, "protocol": "full"}
     end = "--seed 0 --splits 0,2 --folds 5 --both --protocol full --set lr=1"
     assert command("texas", given, ["lr=1"]).endswith(end)
+
+
+FOUND = {"command": "asgat tune texas", "seed": 0, "trials": 3, "val_micro_f1": 0.8}
+
+
+def test_a_recipe_can_be_written_and_read(tmp_path):
+    settings = {"lr": 0.02, "k": None, "filter_hidden": (5, 6), "mix": True, "elu": "none"}
+    path = tmp_path / "recipe.toml"
+    path.write_text(recipe_text("asgat-plus", settings, FOUND))
+    recipe = read_recipe_file(path)
+    assert recipe["model"] == "asgat-plus"
+    assert recipe["asgat-plus"]["found"] == FOUND
+    config = load_config("texas", "asgat-plus", file=path)
+    assert {key: getattr(config, key) for key in settings} == settings
+    check_recipe(tomllib.loads(path.read_text()), "here")
+
+
+def test_unknown_settings_are_refused():
+    with pytest.raises(AsgatError, match="gcn has no setting 'heads'"):
+        recipe_text("gcn", {"heads": 3}, FOUND)

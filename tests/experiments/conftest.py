@@ -31,18 +31,14 @@ def reproduction(tmp_path, monkeypatch, few_epochs):
 @pytest.fixture
 def run_quick(reproduction):
     """A function that runs an experiment and returns its result, the text of its tables, and its files."""
-    import io
     import json
-
-    from rich.console import Console
 
     from asgat.experiments.experiment import run_experiment
 
     def call(experiment, reproduction=reproduction):
         tables, files = run_experiment(experiment, reproduction)
-        console = Console(width=100, record=True, file=io.StringIO())
-        for table in tables:
-            console.print(table)
-        return json.loads(files[0].read_bytes()), console.export_text(), files
+        cells = [cell for table in tables for row in (table.headings, *table.rows) for cell in row]
+        texts = [text for table in tables for text in (table.title, table.caption)]
+        return json.loads(files[0].read_bytes()), " ".join(cells + texts), files
 
     return call

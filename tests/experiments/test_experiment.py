@@ -1,26 +1,27 @@
 import json
+from dataclasses import replace
 
 import pytest
 import torch
-from rich.table import Table
 
 from asgat.experiments.experiment import (
     Experiment,
+    Table,
     datasets_of,
     device_name,
     difference,
     mean_std,
-    result_table,
     row_of,
     rows_of,
     run_experiment,
 )
 from asgat.experiments.reproduction import NoResultError, Reproduction
-from asgat.report.drawing import new_figure
+from asgat.report.figures import new_figure
 
 
 def experiment(found):
-    return Experiment("mine", "What?", lambda reproduction: found, lambda result: [Table(title=str(result["rows"]))],
+    return Experiment("mine", "What?", ["karate"], ["karate"], {"claim": "so"}, lambda *_: found,
+                      lambda result: [Table(str(result["rows"]), ["model"], [["gcn"]], "")],
                       lambda result: {"mine": new_figure(3, 2), "mine-detail": new_figure(2, 2)})  # fmt: skip
 
 
@@ -32,6 +33,7 @@ def test_numbers_tables_and_figures_are_written(tmp_path):
     result = json.loads(files[0].read_bytes())
     assert result["rows"] == [1.5, None]
     assert result["quick"] is True
+    assert result["claim"] == "so"
     assert result["about"]["seeds"] == [0]
     assert result["about"]["question"] == "What?"
     assert {"torch", "asgat"} <= set(result["about"]["versions"])
@@ -43,12 +45,11 @@ def test_skipped_and_failed_are_those_of_the_experiment(tmp_path):
     reproduction = Reproduction(tmp_path)
     reproduction.skipped["of an earlier experiment"] = "no files"
 
-    def collect(reproduction):
+    def collect(reproduction, datasets):
         reproduction.failed["gcn"] = "diverged"
         return {"rows": [1]}
 
-    mine = experiment({})
-    run_experiment(Experiment(mine.name, mine.question, collect, mine.tables, mine.draw), reproduction)
+    run_experiment(replace(experiment({}), collect=collect), reproduction)
     about = json.loads((tmp_path / "mine.json").read_bytes())["about"]
     assert (about["skipped"], about["failed"]) == ({}, {"gcn": "diverged"})
     assert json.loads((tmp_path / "mine.json").read_bytes())["quick"] is False
@@ -72,13 +73,6 @@ def test_rows_by_their_entries():
     assert rows_of(result, dataset="texas") == rows[2:]
     assert row_of(result, dataset="cora", k=2) is rows[1]
     assert row_of(result, k=3) is None
-
-
-def test_text_is_aligned_left_and_numbers_right():
-    table = result_table("a title", ("model", "ours"), [("gcn", "85.3"), ("mlp", "70.0")], "a caption")
-    assert [column.justify for column in table.columns] == ["left", "right"]
-    assert [list(column.cells) for column in table.columns] == [["gcn", "mlp"], ["85.3", "70.0"]]
-    assert (table.title, table.caption) == ("a title", "a caption")
 
 
 def test_scores_are_in_percent():

@@ -5,7 +5,7 @@ import pytest
 import torch
 from tests.strategies import ZOO
 
-from asgat.experiments.frequency import CLAIMS, EXPERIMENT, FORMS, WIDTHS, band_removed, bands, summarise
+from asgat.experiments.frequency import EXPERIMENT, FORMS, WIDTHS, band_removed, bands, summarise
 from asgat.experiments.trained_model import load_or_train
 from asgat.nn import ASGATConv
 from asgat.spectral import ExactOperator
@@ -19,7 +19,7 @@ def test_bands_cover_the_spectrum_once(width):
     assert cut[0][0] == 0.0
     assert cut[-1][1] == 2.0
     assert all(a[1] == b[0] for a, b in pairwise(cut))
-    assert all(tuple(band) in cut for band in CLAIMS[str(width)])
+    assert all(tuple(band) in cut for band in EXPERIMENT.facts["claims"][str(width)])
 
 
 def test_a_removed_band_is_missing_in_the_scores():

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from asgat.config import OPTIONS
 from asgat.experiments import paper
-from asgat.experiments.heat import DATASETS, EXPERIMENT, FORMS, PRINTED, form_settings, searched_settings
+from asgat.experiments.heat import EXPERIMENT, FORMS, PRINTED, form_settings, searched_settings
 from asgat.experiments.trained_model import experiment_config
 
 
@@ -23,8 +23,8 @@ def test_heat(run_quick):
 
 
 def test_every_form_was_searched_with_settings_its_model_has():
-    assert list(searched_settings()) == DATASETS
-    for dataset in DATASETS:
+    assert list(searched_settings()) == EXPERIMENT.datasets
+    for dataset in EXPERIMENT.datasets:
         assert list(searched_settings()[dataset]) == list(FORMS)
         for form, (model, own) in FORMS.items():
             settings = form_settings(dataset, form)
@@ -41,7 +41,7 @@ def test_all_searches_had_the_same_length():
     log = Path(__file__).parents[2] / "docs" / "results" / "search.jsonl"
     lines = [json.loads(line) for line in log.read_text().splitlines() if '"search": "heat"' in line]
     trials = Counter((line["dataset"], line["form"]) for line in lines)
-    assert trials == {(dataset, form): 12 for dataset in DATASETS for form in FORMS}
+    assert trials == {(dataset, form): 12 for dataset in EXPERIMENT.datasets for form in FORMS}
     for dataset, form in trials:
         own = [line for line in lines if (line["dataset"], line["form"]) == (dataset, form)]
         best = max(own, key=lambda line: (line.get("held_out_mean", line.get("val_mean")), -line["trial"]))

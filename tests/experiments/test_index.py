@@ -15,5 +15,6 @@ def test_every_experiment_asks_something_and_is_in_the_docs():
     page = (ROOT / "docs" / "reproduce.md").read_text(encoding="utf-8")
     for name, experiment in EXPERIMENTS.items():
         assert experiment.name == name
+        assert set(experiment.quick) <= set(experiment.datasets)
         assert experiment.question.endswith((".", "?"))
         assert f"`{name}`" in page

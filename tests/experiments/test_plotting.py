@@ -6,7 +6,7 @@ from matplotlib import image
 
 from asgat.experiments import paper
 from asgat.experiments.plotting import COLOURS, MARKERS, dataset_title, plain_tick_labels, save_figure, shared_legend
-from asgat.report.drawing import new_figure
+from asgat.report.figures import new_figure
 
 
 def drawn(tmp_path, quick):

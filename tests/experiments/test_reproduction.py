@@ -49,11 +49,6 @@ def test_an_unknown_data_set_is_an_error(nowhere):
         Reproduction(nowhere, datasets=("koraa",)).select_datasets([], [])
 
 
-def test_models(nowhere):
-    assert Reproduction(nowhere).select_models(["gcn"]) == ["gcn"]
-    assert Reproduction(nowhere, models=("mlp", "sgc")).select_models(["gcn"]) == ["mlp", "sgc"]
-
-
 def test_runs_are_splits_or_ten_seeds(nowhere):
     reproduction, quick = Reproduction(nowhere), Reproduction(nowhere, quick=True)
     karate = reproduction.load("karate")

@@ -35,7 +35,7 @@ def test_a_model_that_fails_with_one_seed_has_no_score(two_seeds, monkeypatch):
 
 def test_data_set_to_model_to_score_and_the_chosen_one(reproduction):
     printed = {"gcn": {"karate": paper.PrintedScore(0.5, 0.1)}}
-    result = scores.collect("micro", printed, reproduction)
+    result = scores.collect("micro", printed, reproduction, ["karate"])
     assert list(result) == ["karate"]
     assert list(models_of(result["karate"])) == ["asgat-cheb", "gcn"]
     assert {"mean", "std", "per_run", "val_mean", "paper", "best_published"} <= set(result["karate"]["gcn"])
@@ -48,8 +48,7 @@ def test_data_set_to_model_to_score_and_the_chosen_one(reproduction):
 def test_the_exact_form_is_trained_on_small_graphs(reproduction, monkeypatch):
     asked = []
     monkeypatch.setattr(scores, "score", lambda _, dataset, model, *__: asked.append((dataset, model)))
-    everything = Reproduction(reproduction.out, datasets=("karate", "digits"))
-    assert scores.collect("micro", {}, everything) == {}
+    assert scores.collect("micro", {}, Reproduction(reproduction.out), ["karate", "digits"]) == {}
     models = {dataset: [model for name, model in asked if name == dataset] for dataset in ("karate", "digits")}
     assert models["karate"] == [*scores.ASGAT, *scores.BASELINES]
     assert models["digits"] == models["karate"][1:]
@@ -69,7 +68,7 @@ def test_tables_show_both_and_the_difference():
     entry = {"gcn": row(0.853, 0.9, 0.861), "mlp": row(0.7, 0.8, 0.337, "swapped"), "chosen": "gcn"}
     result = {"quick": False, "about": {"seeds": [0, 1]}, "texas": entry}
     (table,) = scores.tables("micro", result)
-    cells = [list(column.cells) for column in table.columns]
+    cells = list(map(list, zip(*table.rows, strict=True)))
     assert cells[0] == ["gcn ←", "mlp"]
     assert cells[1] == ["85.3 ± 1.0", "70.0 ± 1.0"]
     assert cells[2] == ["86.1", "33.7?"]
@@ -93,3 +92,24 @@ def test_entries():
     assert entries_of({"quick": True, "about": {}, "cora": {}}) == {"cora": {}}
     assert printed_score(paper.MICRO, "geom-gcn", "texas") == {"paper": 0.676, "paper_std": None}
     assert printed_score(paper.MICRO, "linkx", "texas") == {"paper": None, "paper_std": None}
+
+
+def test_micro(run_quick):
+    result, text, files = run_quick(scores.MICRO)
+    assert result["quick"] is True
+    entry = result["karate"]
+    assert set(entry) == {"asgat-cheb", "gcn", "chosen"}
+    assert len(entry["gcn"]["per_run"]) == 2
+    assert f"{100 * entry['gcn']['mean']:.1f} ±" in text
+    assert [file.name for file in files] == ["micro.json", "micro.png"]
+
+
+def test_macro_comes_from_the_runs_of_micro(run_quick, reproduction, monkeypatch):
+    run_quick(scores.MICRO)
+    monkeypatch.setattr("asgat.training.runner.train_jobs", None)  # a second training would fail
+    result, text, files = run_quick(scores.MACRO)
+    per_run = load_or_train(reproduction, "karate", "gcn", 0).result["macro_f1"]["per_run"]
+    assert result["karate"]["gcn"]["per_run"] == per_run
+    assert result["karate"]["gcn"]["best_published"] is None
+    assert "macro-F1" in text
+    assert [file.name for file in files] == ["macro.json", "macro.png"]

@@ -30,9 +30,9 @@ def test_a_measurement_is_made_once_unless_fresh(reproduction, monkeypatch):
     counted = iter(range(9))
     monkeypatch.setattr(sparsity, "measure", lambda *_: {"k": 1, "count": next(counted)})
     monkeypatch.setattr(sparsity, "QUICK_KS", [1])
-    values = [sparsity.collect(reproduction)["rows"][0]["count"] for _ in range(2)]
+    values = [next(sparsity.rows(reproduction, "karate"))["count"] for _ in range(2)]
     fresh = Reproduction(reproduction.out, quick=True, datasets=("karate",), fresh=True)
-    values += [sparsity.collect(fresh)["rows"][0]["count"] for _ in range(2)]
+    values += [next(sparsity.rows(fresh, "karate"))["count"] for _ in range(2)]
     assert values == [0, 0, 1, 1]
     kept = reproduction.runs_folder / "sparsity" / "cpu" / "karate-k=1.json"
     assert json.loads(kept.read_bytes())["count"] == 1
@@ -46,5 +46,5 @@ def test_a_measurement_that_fails_is_listed(reproduction, monkeypatch):
 
     monkeypatch.setattr(sparsity, "measure", measure)
     monkeypatch.setattr(sparsity, "QUICK_KS", [1, None])
-    assert [row["k"] for row in sparsity.collect(reproduction)["rows"]] == [1]
+    assert [row["k"] for row in sparsity.rows(reproduction, "karate")] == [1]
     assert reproduction.failed == {"karate, k = all": "That takes 99 GiB."}

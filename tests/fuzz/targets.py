@@ -191,7 +191,7 @@ def edge_lists() -> Files:
 
 
 def read_plain_arrays(folder: Path) -> object:
-    from asgat.disk.array_file import read_array
+    from asgat.disk.edge_reader import read_array
 
     return [read_array(folder / name, name[0] == "y") for name in plain_arrays()]
 
@@ -321,9 +321,8 @@ def read_unfinished(folder: Path) -> object:
 
 @cache
 def journal() -> Files:
-    from asgat.tuning.storage import import_optuna, open_storage
+    from asgat.tuning.storage import open_storage, optuna
 
-    optuna = import_optuna()
     with TemporaryDirectory() as folder:
         path = Path(folder) / "journal.log"
         study = optuna.create_study(storage=open_storage(str(path)), study_name="a", direction="maximize")

@@ -284,7 +284,7 @@ def read(path: Path) -> None:
     elif path.suffix == ".png" and not path.read_bytes().endswith(b"IEND\xaeB`\x82"):
         raise ValueError("half a picture")
     elif path.name == "journal.log":
-        from asgat.tuning.journal import Journal
+        from asgat.tuning.storage import Journal
 
         list(Journal(path).read_logs(0))
 

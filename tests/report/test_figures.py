@@ -12,7 +12,7 @@ from asgat.errors import AsgatError
 from asgat.filters import BandStop, HeatFilter, MLPFilter, PolynomialFilter
 from asgat.graph import Graph
 from asgat.nn import ASGAT
-from asgat.report.figures import comparison_figure, filter_figure
+from asgat.report.figures import comparison_figure, filter_figure, new_figure, style_axis, write_png
 
 KARATE = load_dataset("karate").graph
 
@@ -155,3 +155,28 @@ def test_a_directed_graph_has_the_spectrum_of_its_double_cover(tmp_path):
     directed = Graph.from_edges(KARATE.edges_once()[0], 34, directed=True)
     model = model_with()
     assert np.array_equal(draw(tmp_path, model, directed), draw(tmp_path, model, directed.double_cover))
+
+
+def test_a_figure_is_written_in_its_size(tmp_path):
+    path = write_png(new_figure(3.0, 2.0), tmp_path / "folder" / "figure.png", dpi=100)
+    assert path == tmp_path / "folder" / "figure.png"
+    assert imread(path).shape[:2] == (200, 300)
+
+
+def test_the_style_of_an_axis():
+    axis = new_figure(3.0, 2.0).subplots()
+    style_axis(axis, "y")
+    assert [axis.spines[side].get_visible() for side in ("top", "right", "left", "bottom")] == [
+        False,
+        False,
+        True,
+        True,
+    ]
+    shown = [any(line.get_visible() for line in which.get_gridlines()) for which in (axis.xaxis, axis.yaxis)]
+    assert shown == [False, True]
+
+
+def test_a_file_that_cannot_be_written_is_an_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(AsgatError, match="cannot be written"):
+        write_png(new_figure(3.0, 2.0), tmp_path / "file" / "figure.png")

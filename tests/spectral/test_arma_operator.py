@@ -7,30 +7,17 @@ import pytest
 import torch
 from tests import dense
 from tests.spectral.conformance import DOUBLE, LARGE, OperatorConformance, assert_near, ring_with_chords
-from tests.spectral.test_rational import band_pass
+from tests.spectral.test_rational import Given, band_pass
 from tests.strategies import ZOO
 
 from asgat.errors import AsgatError
-from asgat.filters import HeatFilter, SpectralFilter
+from asgat.filters import HeatFilter
 from asgat.graph import Graph
 from asgat.spectral import ArmaOperator
 from asgat.spectral.arma_operator import _DENSE_GAIN
 
 STEPS = 300  # conjugate gradients to the last digit
 chebval, legendre = np.polynomial.chebyshev.chebval, np.polynomial.legendre.legvander
-
-
-class Given(SpectralFilter):
-    """Responses that are functions of the shifted frequency."""
-
-    def __init__(self, *responses):
-        super().__init__(len(responses))
-        self.responses = responses
-
-    def forward(self, frequency):
-        return torch.stack([response(frequency - 1.0) for response in self.responses], dim=1)
-
-    def reset_parameters(self): ...
 
 
 BAND_AND_HEAT = Given(band_pass, lambda x: torch.exp(-x))

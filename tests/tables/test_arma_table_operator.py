@@ -9,15 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests import dense
 from tests.spectral.conformance import DOUBLE, FILTERS, LARGE, assert_near, ring_with_chords
-from tests.spectral.test_arma_operator import (
-    BAND_AND_HEAT,
-    STEPS,
-    Given,
-    chebval,
-    fitted_response,
-    legendre,
-)
-from tests.spectral.test_rational import band_pass
+from tests.spectral.test_arma_operator import BAND_AND_HEAT, STEPS, chebval, fitted_response, legendre
+from tests.spectral.test_rational import Given, band_pass
 from tests.strategies import ZOO, generic_graph
 from tests.tables.test_table_operator import EVERYTHING, CompleteTable
 

@@ -3,20 +3,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.tables.test_exact_builder import shifted
 
 import asgat.tables.truncated_builder as builder
 from asgat.graph import Graph
 from asgat.tables import truncated_kernels as kernels
 from asgat.tables.truncated_builder import build_truncated
-
-
-@given(st.lists(st.integers(0, 9), min_size=1, max_size=30), st.data())
-def test_largest_but(numbers, data):
-    skip = data.draw(st.integers(0, len(numbers) - 1))
-    assert kernels._largest_but(skip, np.array(numbers, dtype=np.float64)) == sorted(numbers, reverse=True)[skip]
 
 
 def uncompile(patched):

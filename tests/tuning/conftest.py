@@ -1,4 +1,4 @@
-"""A PostgreSQL server for the tests, if it is installed."""
+"""A PostgreSQL server for the tests, if it is installed; without Optuna, only tests that do not need it."""
 
 import os
 import pwd
@@ -7,10 +7,14 @@ import socket
 import subprocess
 import tempfile
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+if find_spec("optuna") is None:
+    collect_ignore = ["test_storage.py", "test_tuner.py", "test_worker.py"]
 
 
 def _programs() -> Path | None:

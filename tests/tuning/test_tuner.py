@@ -14,9 +14,8 @@ import pytest
 
 from asgat.errors import AsgatError
 from asgat.tuning.evaluation import TrialScore
-from asgat.tuning.journal import Journal
 from asgat.tuning.space import Range, SearchSpace, Space
-from asgat.tuning.storage import open_storage
+from asgat.tuning.storage import Journal, open_storage
 from asgat.tuning.tuner import Tuner, next_position, position
 
 pytest.importorskip("optuna")

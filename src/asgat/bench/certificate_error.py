@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from asgat.bench.published_config import published_config
+from asgat.bench.epoch import published_config
 from asgat.config import ASGATConfig
 from asgat.data import Dataset, load_dataset
 from asgat.nn.asgat import ASGAT
 from asgat.nn.attention import attend
 from asgat.spectral.certificate import certify_rows
+from asgat.spectral.top_k import row_blocks
 from asgat.tables import TableOperator
 from asgat.tables.exact_builder import exact_rows
 from asgat.training.loop import train
@@ -58,10 +59,9 @@ def certificate_errors(model: ASGAT, operator: TableOperator) -> dict[str, Any]:
         assert attention.certificate is not None
         coefficients = operator.coefficients(conv.filter).cpu()
         layer = []
-        for start in range(0, operator.num_nodes, _ROWS):
-            nodes = np.arange(start, min(start + _ROWS, operator.num_nodes))
+        for part in row_blocks(operator.num_nodes, 1, _ROWS):
+            nodes = np.arange(part.start, part.stop)
             truth = torch.from_numpy(exact_rows(operator.shifted.matrix, operator.order, nodes))
-            part = slice(start, start + len(nodes))
             layer.append(certify_rows(coefficients, truth, index[:, part].cpu(), score[:, part].cpu()))
             scores = torch.tensordot(coefficients.double(), truth, dims=1)
             low, high = min(low, float(scores.min())), max(high, float(scores.max()))

@@ -12,23 +12,31 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn import GATConv
 
-from asgat.bench.published_config import published_config
 from asgat.config import ASGATConfig
 from asgat.data import Dataset, load_dataset
+from asgat.errors import AsgatError, suggest
 from asgat.kernels.sparse_features import SparseFeatures
-from asgat.nn.registry import model_spec
+from asgat.nn.registry import make_config, model_spec
 from asgat.training.inputs import make_inputs, normalise_rows
 from asgat.training.program import CapturedEpochs, EagerEpochs, Program, Task
 from asgat.training.run_state import Job, Run
+from asgat.tuning.space import CHEBYSHEV
 
 DENSE_LIMIT = 6000  # the dense form is timed up to this many nodes
+TABLE: dict[str, Any] = {"form": "table", "candidates": 32, "cap": 256}
+
+
+def published_config(dataset: str, **changes: Any) -> ASGATConfig:
+    """The published settings of asgat-cheb for a data set, with the table all benchmarks share."""
+    if dataset not in CHEBYSHEV:
+        raise AsgatError(f"No published settings for {dataset!r}. {suggest(dataset, list(CHEBYSHEV))}")
+    config = make_config("asgat-cheb", **{**CHEBYSHEV[dataset], **TABLE, **changes})
+    assert isinstance(config, ASGATConfig)
+    return config
 
 
 class GAT(nn.Module):
-    """Two layers of PyG's ``GATConv``, in the usual form; with ``sparse`` the first product skips the zeros.
-
-    The sparse form expects edges with a self-loop at every node.
-    """
+    """Two layers of PyG's ``GATConv``; with ``sparse`` the first product skips zeros, and all nodes need self-loops."""
 
     def __init__(self, in_channels: int, config: ASGATConfig, out_channels: int, sparse: bool = False) -> None:
         super().__init__()

@@ -8,11 +8,10 @@ from rich.markup import escape
 
 from asgat.cli.bench import app as bench
 from asgat.cli.convert import convert
-from asgat.cli.datasets import datasets
 from asgat.cli.embed import embed
 from asgat.cli.explain import explain, report
 from asgat.cli.fit import fit, predict
-from asgat.cli.models import models
+from asgat.cli.models import datasets, models
 from asgat.cli.output import console, errors
 from asgat.cli.reproduce import reproduce
 from asgat.cli.train import compare, train

@@ -1,14 +1,13 @@
 """``asgat bench``: measurements."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
 from asgat.cli import options
-from asgat.cli.output import console, say, write_json
-from asgat.cli.tables import make_table
+from asgat.cli.output import console, make_table, say, write_json
 from asgat.errors import AsgatError
 
 app = typer.Typer(help="Measure speed, error and scaling, next to baselines.", no_args_is_help=True)
@@ -25,9 +24,7 @@ def epoch(
     """Time one epoch of training and evaluation: ASGAT, PyG's GAT of that width, GAT tuned, and ASGAT on all pairs."""
     from asgat.bench.epoch import bench_epoch
 
-    place, names = options.check_device(device), options.parse_names("--datasets", datasets)
-    with console.status("") as status:
-        rows = [bench_epoch(name, place, status.update, data_dir, repeats) for name in names]
+    rows = _measured(bench_epoch, datasets, device, data_dir, repeats)
     headings = ("data set", "asgat", "gat", "gat tuned", "all pairs", "× gat", "× tuned", "candidates")
     table = _table(f"Milliseconds per epoch on {device}, medians of {repeats}", headings)
     for row in rows:
@@ -49,9 +46,7 @@ def certificate(
     """Train filters, then compare the certificate of every row with its true error in double precision."""
     from asgat.bench.certificate_error import bench_certificate
 
-    place, names = options.check_device(device), options.parse_names("--datasets", datasets)
-    with console.status("") as status:
-        rows = [bench_certificate(name, place, status.update, data_dir, epochs) for name in names]
+    rows = _measured(bench_certificate, datasets, device, data_dir, epochs)
     bounds = ("mean\nbound", "max\nbound", "mean\nerror", "max\nerror")
     table = _table("Certificates and true errors", ("data set", "cand.", "exact %", *bounds, "violations"))
     for row in rows:
@@ -90,6 +85,12 @@ def scale(
     build, epoch = (_number(result[key]) for key in ("exponent_build", "exponent_epoch"))
     say(f"growth exponents over the last factor of ten: build {build}, epoch {epoch}", wrap=True)
     write_json(json, result)
+
+
+def _measured(measure: Any, datasets: str, device: str, *settings: Any) -> list[dict[str, Any]]:
+    place, names = options.check_device(device), options.parse_names("--datasets", datasets)
+    with console.status("") as status:
+        return [measure(name, place, status.update, *settings) for name in names]
 
 
 def _table(title: str, headings: Sequence[str]) -> Table:

@@ -7,8 +7,7 @@ import typer
 from rich.markup import escape
 
 from asgat.cli import options
-from asgat.cli.output import console, say, write_json
-from asgat.cli.tables import make_table
+from asgat.cli.output import console, make_table, say, write_json
 from asgat.errors import AsgatError
 
 
@@ -36,10 +35,8 @@ def convert(
 
     `asgat train FOLDER` trains on it, with --distributed if it is undirected.
     """
-    from asgat.disk.array_file import read_array
-    from asgat.disk.converter import write_graph
-    from asgat.disk.edge_reader import ENDINGS, read_edges
-    from asgat.disk.ordering import ORDERS
+    from asgat.disk.converter import ORDERS, write_graph
+    from asgat.disk.edge_reader import ENDINGS, read_array, read_edges
 
     if order not in ORDERS:
         raise AsgatError(f"--order must be one of {', '.join(ORDERS)}, not {order!r}.")

@@ -7,9 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from asgat.cli.output import console, errors, printable, say, write_json
-from asgat.cli.progress import RunProgress
-from asgat.cli.tables import result_table
+from asgat.cli.output import RunProgress, console, errors, printable, result_table, say, write_json
 from asgat.distributed.lost_rank import LostRankExit
 from asgat.errors import AsgatError
 
@@ -19,10 +17,7 @@ Distributed = Annotated[
 
 
 def begin_rank() -> LostRankExit:
-    """Prepares this rank for the loss of another one, and silences all ranks but rank 0.
-
-    The others print neither tables nor the errors that every rank meets.
-    """
+    """Prepares this rank for the loss of another, and silences all but rank 0: what all would print is printed once."""
     rank = os.environ.get("RANK", "0")
     if rank != "0":
         console.quiet = errors.quiet = True

@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 
 from asgat.cli import options
-from asgat.cli.output import check_writable, console, say, write_json
-from asgat.cli.tables import make_table
+from asgat.cli.output import check_writable, console, make_table, say, write_json
 
 
 def embed(
@@ -40,10 +39,9 @@ def embed(
     write_atomic(out, encode(embedding, out))
     isolated, zero = int(graph.isolated.sum()), int((embedding.vectors == 0).all(axis=1).sum())
     headings = ("nodes", "without edges", "rows of zeros", "dimensions", "window", "energy kept")
-    table = make_table(f"DeepWalk embedding of {dataset}", headings, left=())
     counts = [f"{count:,}" for count in (graph.num_nodes, isolated, zero, dimensions, window)]
-    table.add_row(*counts, f"{100 * embedding.energy:.1f} %")
-    console.print(table)
+    row = (*counts, f"{100 * embedding.energy:.1f} %")
+    console.print(make_table(f"DeepWalk embedding of {dataset}", headings, [row]))
     say(f"embedding: {out}")
     settings = {"dataset": dataset, "dimensions": dimensions, "window": window, "negative": negative, "seed": seed}
     figures = {"nodes": graph.num_nodes, "isolated": isolated, "zero_rows": zero, "energy": embedding.energy}

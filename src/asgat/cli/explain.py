@@ -8,8 +8,7 @@ import typer
 from rich.markup import escape
 
 from asgat.cli import options
-from asgat.cli.output import check_writable, console, say, write_json
-from asgat.cli.tables import make_table
+from asgat.cli.output import check_writable, console, make_table, say, write_json
 
 Run = Annotated[Path, typer.Argument(help="A run directory of `asgat train`, `asgat compare` or `asgat fit`.")]
 SIDES_MEAN = (
@@ -27,8 +26,9 @@ def explain(
 ) -> None:
     """Show the nodes that each head attends to from one node: weight, distance, class and frequency band."""
     from asgat.estimator.trained_run import load_run
-    from asgat.explain import BAND_NAMES, BANDS, check_attends
+    from asgat.explain import check_attends
     from asgat.explain import explain as explain_node
+    from asgat.explain.responses import BAND_TABLE
 
     trained = load_run(run, data_dir)
     check_attends(trained)
@@ -55,15 +55,14 @@ def explain(
     say(f"node {about['id']}: {classes}, {about['part']}, {degree}, β_v {about['beta']:.2f}")
     if directed:
         say(SIDES_MEAN, wrap=True)
-    bands = [{"name": name, "from": low, "to": high} for name, (low, high) in zip(BAND_NAMES, BANDS, strict=True)]
-    ranges = "; ".join(f"{band['name']} {band['from']:g} to {band['to']:g}" for band in bands)
+    ranges = "; ".join(f"{band['name']} {band['from']:g} to {band['to']:g}" for band in BAND_TABLE)
     say(f"band: the frequencies λ that contribute most to the score: {ranges}.", wrap=True)
     if trained.members > 1:
         say(f"The model is an ensemble of {trained.members} networks; this is the attention of the first.", wrap=True)
     if trained.similar:
         say(f"Hops include edges to the {trained.similar} nodes with the most similar features.", wrap=True)
     where = {"run": str(run), "model": trained.name, "dataset": trained.dataset.name}
-    write_json(json, {**where, "node": about, "bands": bands, "rows": rows})
+    write_json(json, {**where, "node": about, "bands": BAND_TABLE, "rows": rows})
 
 
 def report(
@@ -89,7 +88,6 @@ def report(
 
 
 def describe_node(run: Any, number: int) -> dict[str, Any]:
-    """The class, prediction, split and neighbourhood of a node."""
     import numpy as np
 
     from asgat.graph.homophily import node_homophily

@@ -11,9 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from asgat.cli import options
-from asgat.cli.output import check_writable, console, resumable, say, write_json
-from asgat.cli.progress import RunProgress
-from asgat.cli.tables import make_table
+from asgat.cli.output import RunProgress, check_writable, console, make_table, resumable, say, write_json
 
 if TYPE_CHECKING:
     from asgat.estimator.health import Health

@@ -1,16 +1,60 @@
-"""``asgat models``: the models and their settings."""
+"""``asgat datasets`` and ``asgat models``: the data sets, the models and their settings."""
 
 import dataclasses
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from asgat.cli import options
-from asgat.cli.output import console, say, write_json
-from asgat.cli.tables import make_table
+from asgat.cli.output import console, make_table, say, write_json
 
+SIZES = ("nodes", "edges", "features", "classes", "beta")  # of a data set
 TYPICAL = {"features": 1703, "classes": 5, "nodes": 183}  # the size of Texas
 GROUPS = ("model", "training", "table", "numerics")  # of settings, in the order they are printed
+
+
+def datasets(data_dir: options.DataDir = None, json: options.Json = None) -> None:
+    """List the data sets with their statistics.
+
+    The statistics are computed if the files are available; otherwise the published ones are shown.
+    """
+    rows = describe_datasets(data_dir)
+    headings = ("name", "nodes", "entries", "features", "classes", "β", "splits")
+    table = make_table("Data sets", headings, left=("name", "splits"))
+    for row in rows:
+        counts = [f"{row[key]:,}" for key in SIZES[:-1]]
+        name = row["name"] if row["measured"] else f"{row['name']} ○"
+        table.add_row(name, *counts, f"{row['beta']:.3f}", " ".join(row["protocols"]))
+    console.print(table)
+    entries = "entries: of the adjacency matrix, two per edge, one per self-loop or directed edge."
+    say(f"{entries} ○: no files, as published.", wrap=True)
+    for row in rows:
+        if row["note"]:
+            say(f"{row['name']}: {row['note']}", wrap=True)
+    write_json(json, {"rows": rows})
+
+
+def describe_datasets(data_dir: Path | None) -> list[dict[str, Any]]:
+    from asgat.data import DATASETS, load_dataset, statistics_of
+
+    rows = []
+    for name, info in DATASETS.items():
+        measured = not info.missing_files(None, data_dir)
+        figures = statistics_of(load_dataset(name, data_dir=data_dir)) if measured else info.statistics
+        rows.append(
+            {
+                "name": name,
+                **dict(zip(SIZES, dataclasses.astuple(figures), strict=True)),
+                "metric": info.metric,
+                "protocols": list(info.protocols),
+                "measured": measured,
+                "source": info.source,
+                "description": info.description,
+                "note": info.note,
+            }
+        )
+    return rows
 
 
 def models(
@@ -21,11 +65,9 @@ def models(
 
     if name is None:
         headings = ("model", "what it is", "reference", "cost of a layer")
-        table = make_table("Models", headings, left=headings)
         rows = [describe_model(model) for model in MODELS]
-        for row in rows:
-            table.add_row(*(row[key] for key in ("model", "summary", "reference", "cost")))
-        console.print(table)
+        cells = ([row[key] for key in ("model", "summary", "reference", "cost")] for row in rows)
+        console.print(make_table("Models", headings, cells, left=headings))
         say(f"{COST_LETTERS}.", wrap=True)
         say(f"Models that use the direction of edges: {', '.join(row['model'] for row in rows if row['directed'])}.")
         write_json(json, {"rows": rows})
@@ -65,7 +107,6 @@ def describe_model(name: str) -> dict[str, Any]:
 
 
 def describe_settings(name: str) -> list[dict[str, Any]]:
-    """One row per setting of a model."""
     from asgat.nn.registry import make_config, model_spec
 
     config = make_config(name)

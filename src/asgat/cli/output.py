@@ -1,19 +1,24 @@
-"""What commands print and write: the consoles, sentences and JSON files."""
+"""What commands print and write: consoles, sentences, tables, the live bar of a training, and JSON files."""
 
 import os
 import re
 import signal
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 from rich.text import Text
 
 from asgat.errors import AsgatError
 
+Row = dict[str, Any]
+SCORES = {"micro_f1": "micro-F1", "macro_f1": "macro-F1", "roc_auc": "ROC-AUC"}
 # Control characters except newline and tab, overrides of the writing direction, and lone surrogates.
 UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -67,3 +72,85 @@ def write_json(path: Path | None, values: Any) -> None:
 
     if path is not None:
         write_atomic(path, to_json(values))
+
+
+class RunProgress:
+    """A bar with the number of finished runs and the latest epoch of any run; runs may train at the same time."""
+
+    def __init__(self, runs: int, epochs: int) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        self.epochs = epochs
+        columns = TextColumn("{task.description}"), BarColumn(30), MofNCompleteColumn()
+        figures = TextColumn("{task.fields[figures]}"), TimeElapsedColumn()
+        self.bar = Progress(*columns, *figures, console=errors, transient=True, disable=not errors.is_terminal)
+        self.task = self.bar.add_task("", total=epochs, figures="")
+        self.finished(0, runs)
+
+    def __enter__(self) -> Self:
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+    def building(self, done: int, rows: int) -> None:
+        self.bar.update(self.task, total=rows, completed=done, figures="rows of the candidate table")
+
+    def finished(self, done: int, total: int) -> None:
+        self.bar.update(self.task, description=f"{done}/{total} runs")
+
+    def __call__(self, run: int, epoch: Any) -> None:
+        losses = f"loss {epoch.train_loss:.3f}  validation loss {epoch.val_loss:.3f}"
+        figures = f"run {run}  {losses}  score {100 * epoch.val_score:.1f} %"
+        self.bar.update(self.task, total=self.epochs, completed=epoch.epoch, figures=figures)
+
+
+def make_table(
+    title: str,
+    headings: Sequence[str],
+    rows: Iterable[Iterable[str]] = (),
+    left: Collection[str] = (),
+    no_wrap: Collection[str] = (),
+    compact: bool = False,
+    caption: str | None = None,
+) -> Table:
+    """A table; columns are right-aligned, for numbers, except those of ``left``.
+
+    Title and cells are rich markup: names from files must be escaped. ``compact`` leaves one space between columns, so
+    that eight of them fit into 80 characters.
+    """
+    padding = (0, 1, 0, 0) if compact else (0, 1)
+    table = Table(title=title, caption=caption, box=SIMPLE_HEAD, pad_edge=False, padding=padding)
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading in left else "right", no_wrap=heading in no_wrap)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def result_table(result: Row) -> Table:
+    """The scores of one model in percent, as mean ± standard deviation over its runs."""
+    validation = result["val_roc_auc" if "roc_auc" in result else "val_micro_f1"]
+    figures = {
+        "val.": f"{100 * validation:.1f}",
+        "runs": str(len(result["rows"])),
+        "restarts": str(result["restarts"]),
+        "epochs": f"{result['epochs']:.0f}",
+        "ms": f"{result['ms_per_epoch']:.1f}",
+    }
+    return _scores_table([result], [figures])
+
+
+def comparison_table(rows: Sequence[Row]) -> Table:
+    """One row per model; fits into 80 columns."""
+    times = [{"ms per epoch": f"{row['ms_per_epoch']:.1f}", "parameters": f"{row['parameters']:,}"} for row in rows]
+    return _scores_table(rows, times, compact=True)
+
+
+def _scores_table(rows: Sequence[Row], figures: Sequence[dict[str, str]], compact: bool = False) -> Table:
+    scores = {key: heading for key, heading in SCORES.items() if key in rows[0]}
+    title, left = f"Test scores on {escape(rows[0]['dataset'])}, in percent", ["model", *scores.values()]
+    cells = [[f"{100 * row[key]['mean']:.1f} ± {100 * row[key]['std']:.1f}" for key in scores] for row in rows]
+    shown = [(row["model"], *own, *more.values()) for row, own, more in zip(rows, cells, figures, strict=True)]
+    return make_table(title, [*left, *figures[0]], shown, left, no_wrap=left, compact=compact)

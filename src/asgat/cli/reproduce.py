@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from asgat.cli import options
-from asgat.cli.output import check_writable, console, errors, resumable, say
+from asgat.cli.output import check_writable, console, errors, make_table, resumable, say
 from asgat.errors import AsgatError, suggest
 
 NAMES = "micro, macro, heterophilic-nodes, sparsity, k-sweep, frequency, heads, heat, illustration, approximations"
@@ -31,7 +31,7 @@ def reproduce(
     """
     from asgat.data import get_info
     from asgat.experiments import paper
-    from asgat.experiments.experiment import run_experiment
+    from asgat.experiments.experiment import TEXT, run_experiment
     from asgat.experiments.index import EXPERIMENTS
     from asgat.experiments.reproduction import NoResultError, Reproduction
     from asgat.nn.registry import model_spec
@@ -61,8 +61,8 @@ def reproduce(
                     raise
                 say(f"skipped: {one}: {error}")
                 continue
-            for table in tables:
-                console.print(table)
+            for title, headings, rows, caption in tables:
+                console.print(make_table(title, headings, rows, TEXT, headings, compact=True, caption=caption))
             for what, why in (*reproduction.skipped.items(), *reproduction.failed.items()):
                 say(f"skipped: {what}: {why}")
             for file in files:

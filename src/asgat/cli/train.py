@@ -11,9 +11,7 @@ from rich.markup import escape
 from asgat.cli import options
 from asgat.cli.distributed import Distributed, begin_rank, train_in_parts
 from asgat.cli.models import count_parameters
-from asgat.cli.output import console, resumable, say, write_json
-from asgat.cli.progress import RunProgress
-from asgat.cli.tables import comparison_table, result_table
+from asgat.cli.output import RunProgress, comparison_table, console, result_table, resumable, say, write_json
 from asgat.errors import AsgatError
 
 

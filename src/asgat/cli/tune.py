@@ -8,8 +8,7 @@ import typer
 from rich.table import Table
 
 from asgat.cli import options
-from asgat.cli.output import check_writable, console, errors, resumable, say, write_json
-from asgat.cli.tables import make_table
+from asgat.cli.output import check_writable, console, errors, make_table, resumable, say, write_json
 
 
 def tune(
@@ -48,13 +47,11 @@ def tune(
     from asgat.files.atomic import write_atomic
     from asgat.nn.registry import model_spec
     from asgat.tuning.evaluation import Evaluation
-    from asgat.tuning.recipe_file import recipe_text
     from asgat.tuning.space import make_search_space
-    from asgat.tuning.storage import import_optuna, open_storage, workers_folder
+    from asgat.tuning.storage import open_storage, workers_folder
     from asgat.tuning.study_figure import study_figure
     from asgat.tuning.tuner import Tuner
 
-    import_optuna()
     get_info(dataset)
     if both and not folds:
         raise AsgatError("--both needs --folds, for example --folds 5; without it only validation nodes are scored.")
@@ -111,13 +108,11 @@ def percent(row: dict[str, Any]) -> str:
 
 
 def best_table(rows: list[dict[str, Any]], searched: list[str], nodes: str, count: int = 5) -> Table:
-    """The best trials, with the settings that were searched."""
-    headings = ("trial", "score", "settings")
-    table = make_table(f"Best trials, score on {nodes} in percent", headings, left=("settings",))
-    for row in sorted(rows, key=lambda row: (-row["value"], row["trial"]))[:count]:
-        settings = " ".join(f"{key}={str(row['settings'].get(key)).lower()}" for key in searched)
-        table.add_row(str(row["trial"]), percent(row), settings)
-    return table
+    best = sorted(rows, key=lambda row: (-row["value"], row["trial"]))[:count]
+    settings = (" ".join(f"{key}={str(row['settings'].get(key)).lower()}" for key in searched) for row in best)
+    cells = [(str(row["trial"]), percent(row), text) for row, text in zip(best, settings, strict=True)]
+    title = f"Best trials, score on {nodes} in percent"
+    return make_table(title, ("trial", "score", "settings"), cells, left=("settings",))
 
 
 def command(dataset: str, given: dict[str, Any], settings: list[str]) -> str:
@@ -129,6 +124,18 @@ def command(dataset: str, given: dict[str, Any], settings: list[str]) -> str:
         elif value or name == "seed":
             words += [f"--{name}", str(value)]
     return shlex.join(words + [word for pair in settings for word in ("--set", pair)])
+
+
+def recipe_text(model: str, settings: dict[str, Any], found: dict[str, Any]) -> str:
+    """A recipe file for `asgat train --recipe`: the model, its settings, and where they come from."""
+    from asgat.files.atomic import to_toml
+    from asgat.nn.registry import make_config
+    from asgat.recipe import FOUND
+
+    values = make_config(model, **settings).to_dict()
+    head = "# Settings of the best mean score of a search; test nodes were not used.\n"
+    plain = {key: values[key] for key in settings}
+    return head + to_toml({"model": model, model: plain}) + f"\n[{model}.{FOUND}]\n" + to_toml(found)
 
 
 def write_log(path: Path, facts: dict[str, Any], rows: list[dict[str, Any]]) -> None:

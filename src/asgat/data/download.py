@@ -66,7 +66,6 @@ def read_files(names: Sequence[str], data_dir: Path | str | None = None) -> dict
 
 
 def address_of(name: str) -> str:
-    """The public address of a file."""
     source, _, rest = name.partition("/")
     return f"{BASE_ADDRESSES[source]}/{rest}"
 

@@ -34,13 +34,12 @@ def contextual_sbm(
     well too.
 
     Args:
-        num_nodes: number of nodes N, at least two per class.
-        num_classes: number of classes, at least 2.
-        mean_degree: mean degree d.
+        num_nodes: N, at least two per class.
+        mean_degree: d.
         homophily: share of edges inside a class, from 0 to 1.
         signal: the strength s of the features.
         structured: link class c to c ± 1 only instead of to all other classes.
-        seed: seed of graph, features and splits.
+        seed: of graph, features and splits.
     """
     _check_counts(num_nodes=num_nodes, num_classes=num_classes, num_features=num_features)
     _check_numbers(mean_degree=mean_degree, homophily=homophily, signal=signal)
@@ -82,7 +81,6 @@ class _Blocks:
         return np.searchsorted(self.bounds, nodes, side="right").astype(np.int64) - 1
 
     def num_pairs(self, inside: bool) -> int:
-        """The number of pairs to draw from."""
         size = [int(n) for n in np.diff(self.bounds)]
         if inside:
             return sum(n * (n - 1) // 2 for n in size)

@@ -1,31 +1,70 @@
-"""Writes a graph on disk from an edge list, features and labels, in passes of bounded memory."""
+"""Writes a graph on disk from an edge list, features and labels, its nodes reordered, in passes of bounded memory."""
 
 import secrets
 import shutil
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from asgat.data.dataset import METRICS
 from asgat.data.splits import stratified_splits
 from asgat.disk.disk_graph import PARTS, Header, OnDiskGraph, check_name
 from asgat.disk.edge_reader import Chunk
 from asgat.disk.edge_sorter import EdgeSorter, row_blocks
-from asgat.disk.ordering import Order, locality_order
 from asgat.errors import AsgatError
 from asgat.graph.graph import LEAST_ENTRY, SelfLoops
 from asgat.tables.sparse_rows import SparseRows
 from asgat.tables.truncated_builder import node_records
 
 Array = npt.NDArray[Any]
-Say = Callable[[str], None]
-
+Order = Literal["none", "rcm", "metis"]
+ORDERS: tuple[Order, ...] = ("none", "rcm", "metis")
+METIS_PARTS = 64  # blocks METIS cuts a graph into: neighbouring ranks get whole ones
 _ENTRIES = 4 << 20  # entries and rows processed at once
 _ROWS = 1 << 16  # feature rows copied at once
+
+
+def locality_order(
+    indptr: Any, indices: Any, order: Order, parts: int = METIS_PARTS, directed: bool = False
+) -> npt.NDArray[np.int64]:
+    """The nodes in their new order: ``result[i]`` is the node that becomes number i.
+
+    ``"rcm"`` is reverse Cuthill-McKee, O(E log degree) time and about 10 bytes per entry of memory; ``"metis"`` puts
+    the nodes of each of METIS's parts together and needs the extra ``asgat[metis]`` and about 16 bytes per entry;
+    ``"none"`` leaves them as they are. The adjacency matrix is in CSR form, and symmetric unless ``directed``;
+    directions are ignored, which takes about 20 more bytes per entry.
+    """
+    n = len(indptr) - 1
+    if order == "none" or n == 0 or not len(indices):
+        return np.arange(n, dtype=np.int64)
+    if directed:
+        matrix = _pattern(indptr, indices, n)
+        both = sp.csr_array(matrix + matrix.T)
+        indptr, indices = both.indptr, both.indices
+    if order == "rcm":
+        matrix = _pattern(indptr, indices, n)
+        return reverse_cuthill_mckee(matrix, symmetric_mode=True).astype(np.int64)
+    if order == "metis":
+        try:
+            pymetis = import_module("pymetis")
+        except ImportError:
+            raise AsgatError("METIS is not installed; `pip install 'asgat[metis]'`, or use --order rcm.") from None
+        rows = pymetis.CSRAdjacency(adj_starts=np.asarray(indptr), adjacent=np.asarray(indices))
+        _, part = pymetis.part_graph(min(parts, n), adjacency=rows)
+        return np.argsort(np.asarray(part), kind="stable").astype(np.int64)
+    raise AsgatError(f"order must be one of {', '.join(ORDERS)}, not {order!r}.")
+
+
+def _pattern(indptr: Any, indices: Any, n: int) -> sp.csr_array:
+    ones = np.ones(len(indices), dtype=np.int8)
+    return sp.csr_array((ones, np.asarray(indices), np.asarray(indptr)), shape=(n, n))
 
 
 def write_graph(
@@ -43,12 +82,12 @@ def write_graph(
     seed: int = 0,
     memory: int = 512 << 20,
     directed: bool = False,
-    say: Say | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> OnDiskGraph:
     """Writes a graph on disk, whole or not at all.
 
     Memory: ``memory`` bytes for sorting and about 100 bytes per node; orders other than ``"none"`` need more, see
-    :func:`~asgat.disk.ordering.locality_order`. Disk: about three times the result while it is written.
+    :func:`~asgat.disk.converter.locality_order`. Disk: about three times the result while it is written.
 
     Args:
         out: the folder; it must not exist.

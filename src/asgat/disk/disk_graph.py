@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from asgat.data.dataset import METRICS, Dataset, Split
 from asgat.data.digest import arrays_digest
 from asgat.errors import AsgatError, brief, shown
-from asgat.files.npy import open_npy
+from asgat.files.npz import open_npy
 from asgat.files.user_file import read_user_file
 from asgat.graph import Graph
 from asgat.tables.sparse_rows import SparseRows
@@ -48,39 +48,28 @@ class Header:
         return (json.dumps({"format": FORMAT, "version": VERSION, **asdict(self)}, indent=2) + "\n").encode()
 
     def files(self) -> dict[str, tuple[Any, tuple[int, ...]]]:
-        """Every array of the folder: type and shape."""
+        """Every array of the folder, a ``.npy`` file each: type and shape."""
         n, entries = self.num_nodes, self.num_entries
         arrays: dict[str, tuple[Any, tuple[int, ...]]] = {
-            "indptr": (np.int64, (n + 1,)),
-            "indices": (np.int32, (entries,)),
+            "indptr": (np.int64, (n + 1,)),  # of the adjacency in CSR form, symmetric unless directed
+            "indices": (np.int32, (entries,)),  # its columns, ascending
             "features": (np.float32, (n, self.num_features)),
-            "labels": (np.int32, (n,)),
-            "node": (np.int64, (n,)),
+            "labels": (np.int32, (n,)),  # -1 without one
+            "node": (np.int64, (n,)),  # the number each node had before reordering
         }
         if not self.directed:
-            arrays |= {"shifted": (np.float64, (entries,)), "records": (RECORD, (n,))}
-        if self.weighted:
+            arrays["shifted"] = (np.float64, (entries,))  # the entries of X = L - I = -D^(-1/2) A D^(-1/2)
+            arrays["records"] = (RECORD, (n,))  # per node its row and neighbours' sums, for the truncated builder
+        if self.weighted:  # unless all weights are 1
             arrays["weight"] = (np.float64, (entries,))
         return arrays | {f"split-{i}": (np.uint8, (n,)) for i in range(self.num_splits)}
 
 
 class OnDiskGraph:
-    r"""A graph with features, labels and splits in a folder, of which only the parts in use are read.
+    """A graph with features, labels and splits in a folder, of which only the parts in use are read.
 
-    The folder holds ``header.json`` (:class:`Header`) and
-
-    - ``indptr``, ``indices``: the adjacency in CSR form, symmetric unless the header says ``directed``, columns
-      ascending, int64 [N + 1] and int32 [E];
-    - ``weight``: the weights of the entries, float64 [E], unless all are 1;
-    - ``shifted``: the entries of :math:`X = L - I = -D^{-1/2} A D^{-1/2}` for each of ``indices``, float64 [E];
-    - ``records``: per node its row and sums over its neighbours, for the truncated builder; neither of these two if
-      the graph is directed;
-    - ``features``: float32 [N, F]; ``labels``: int32 [N], -1 without one;
-    - ``split-0`` and so on: uint8 [N], 0 in no part, 1 train, 2 validation, 3 test;
-    - ``node``: int64 [N], the number each node had before reordering,
-
-    all as ``.npy``. ``asgat convert`` writes it (:mod:`asgat.disk.converter`). Missing or damaged files and files of
-    another size are refused.
+    The folder holds ``header.json`` (:class:`Header`) and the arrays of :meth:`Header.files`. ``asgat convert`` writes
+    it (:mod:`asgat.disk.converter`). Missing or damaged files and files of another size are refused.
     """
 
     def __init__(self, path: Path | str) -> None:

@@ -1,4 +1,4 @@
-"""Edge lists of any length, read a bounded part at a time."""
+"""A user's files of numbers: edge lists of any length, read a part at a time; features, labels and splits."""
 
 import re
 import warnings
@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from asgat.disk.array_file import is_number
 from asgat.errors import AsgatError, brief
-from asgat.files.npy import open_npy
-from asgat.files.npz import read_npz
+from asgat.files.npz import open_npy, read_npz
 from asgat.files.raw_file import check_regular
 from asgat.files.user_file import read_user_file
 
@@ -124,3 +122,30 @@ def _bad_line(text: bytes, columns: int, path: Path, line: int) -> AsgatError:
             shown = row.decode("utf-8", "replace").strip()[:60]
             return AsgatError(f"Line {line + offset} of {path} should hold {columns} numbers, but is {shown!r}.")
     return AsgatError(f"{path} cannot be read as {columns} columns of numbers.")
+
+
+def read_array(path: Path, whole: bool = False) -> Any:
+    """The numbers of a .npy file, memory-mapped, or of a text file separated by commas, semicolons, tabs or spaces."""
+    if not path.is_file():
+        raise AsgatError(f"{path} is not a file; give a .npy or .csv file.")
+    if path.suffix.lower() == ".npy":
+        return open_npy(path, "write it with numpy.save")
+    try:
+        with path.open(encoding="utf-8") as file:
+            first = file.readline()
+        separator = next((s for s in (",", ";", "\t") if s in first), None)
+        names = not all(is_number(word) for word in first.strip().split(separator))
+        kind: Any = np.int64 if whole else np.float32
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # numpy only warns if there is no number at all
+            return np.loadtxt(path, kind, delimiter=separator, skiprows=int(names), ndmin=1 if whole else 2)
+    except (OSError, ValueError, OverflowError, Warning) as error:
+        raise AsgatError(f"{path} cannot be read as numbers: {brief(error)}.") from error
+
+
+def is_number(word: str | bytes) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True

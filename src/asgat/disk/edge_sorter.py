@@ -36,7 +36,6 @@ class EdgeSorter:
         self.spill.touch()
 
     def add(self, source: Array, target: Array, weight: Array | None = None) -> None:
-        """Adds edges."""
         if not len(source):
             return
         ends = np.concatenate([source, target])

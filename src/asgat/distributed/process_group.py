@@ -27,23 +27,16 @@ class ReportedByRankZeroError(AsgatError):
 
 
 class Group:
-    """The ranks of one job; every method is called by all of them, in the same order.
-
-    ``device`` is where this rank computes: the CPU, with gloo between the ranks, or a GPU of its own, with NCCL.
-    ``lost_rank`` is what it says if another is lost.
-    """
+    """The ranks of one job; every method is called by all of them, in the same order."""
 
     def __init__(self, rank: int, size: int, device: torch.device, lost_rank: LostRankExit | None = None) -> None:
-        self.rank, self.size, self.device = rank, size, device
-        self.lost_rank = lost_rank or LostRankExit(rank)
+        self.rank, self.size = rank, size
+        self.device = device  # where this rank computes: the CPU, with gloo between ranks, or its own GPU, with NCCL
+        self.lost_rank = lost_rank or LostRankExit(rank)  # what it says if another is lost
 
     @classmethod
     def join(cls, device: torch.device | str = "cpu", lost_rank: LostRankExit | None = None) -> Self:
-        """Joins the job that the launcher's variables describe.
-
-        Raises:
-            AsgatError: no launcher has set them, or they make no sense.
-        """
+        """Joins the job that the launcher's variables describe; refused where no launcher has set them."""
         missing = [name for name in VARIABLES if not os.environ.get(name)]
         if missing:
             raise AsgatError(
@@ -95,16 +88,16 @@ class Group:
 
     def from_first(self, make: Callable[[], Any]) -> Any:
         """What rank 0 makes, on all ranks; an error it raises ends them all."""
-        sent: list[Any] = [None, None]  # the value, and the message of an error
+        sent: list[Any] = [None]
         if self.first:
             try:
-                sent[0] = make()
+                sent = [make()]
             except AsgatError as error:
-                dist.broadcast_object_list([None, str(error)], device=self.device)
+                dist.broadcast_object_list([ReportedByRankZeroError(str(error))], device=self.device)
                 raise
         dist.broadcast_object_list(sent, device=self.device)
-        if sent[1] is not None:
-            raise ReportedByRankZeroError(sent[1])
+        if isinstance(sent[0], ReportedByRankZeroError):
+            raise sent[0]
         return sent[0]
 
     @contextlib.contextmanager

@@ -42,23 +42,15 @@ def run_distributed(
     out: Path | str | None = None,
     fresh: bool = False,
     callbacks: Callbacks | None = None,
-    say: Callable[[str], None] | None = None,
+    say: Callable[[str], None] | None = None,  # called by rank 0 when a run goes on from a checkpoint
     every: int = EVERY,
-    dtype: torch.dtype = torch.float32,
+    dtype: torch.dtype = torch.float32,  # of features and weights
 ) -> dict[str, Any]:
     """What :func:`asgat.training.runner.run` does, by all ranks of a group.
 
     Losses and weights are those of a single process up to rounding, but for the random numbers of dropout, which every
     rank draws for its own nodes. Rank 0 writes the run directory, and every few epochs a checkpoint into it, from which
     any number of ranks goes on.
-
-    Args:
-        source: a graph on disk, of which each rank reads its part, or a data set in memory.
-        model, config, runs, seed, out, fresh, callbacks: as there.
-        group: the ranks.
-        say: called by rank 0 with a sentence when a run goes on from a checkpoint.
-        every: epochs between checkpoints.
-        dtype: of features and weights.
     """
     callbacks, runs = callbacks or Callbacks(), list(dict.fromkeys(runs))
     for i in runs:

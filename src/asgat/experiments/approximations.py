@@ -9,12 +9,11 @@ from typing import Any, cast
 import numpy as np
 import torch
 from numpy.polynomial import chebyshev as cheb
-from rich.table import Table
 from torch import Tensor
 
 from asgat.config import ASGATConfig
 from asgat.data import load_dataset
-from asgat.experiments.experiment import Experiment, Result, Row, result_table
+from asgat.experiments.experiment import Result, Row, Table, experiment
 from asgat.experiments.plotting import COLOURS, dataset_title, panels
 from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.trained_model import TrainedModel, try_load_or_train
@@ -25,8 +24,6 @@ from asgat.spectral import ArmaOperator, ChebyshevOperator
 from asgat.tables import ArmaTableOperator
 from asgat.training.inputs import graph_for
 
-DATASETS = ["cora", "chameleon"]
-QUICK = ["cora"]
 ORDERS = [5, 10, 15, 20, 30, 45, 60]  # of a polynomial; for ARMA numerator plus denominator, in the ratio 3 to 2
 EXPANSIONS = [20, 30, 45, 60, 90, 120, 150, 180]
 QUICK_EXPANSIONS = [20, 60, 120]
@@ -36,7 +33,6 @@ SAMPLE = 64
 DOUBLE = torch.float64
 FINE = torch.linspace(0.0, 2.0, 20001, dtype=DOUBLE)
 PATH = Graph.from_edges([[0], [1]], 2)  # operators need a graph, but the responses do not depend on it
-CLAIM = "ARMA is more accurate than Chebyshev polynomials"
 
 
 class Response(SpectralFilter):
@@ -67,7 +63,6 @@ FORMS = ["Chebyshev", "Chebyshev, damped", "ARMA"]
 
 
 def approximation(form: str, order: int, filter: SpectralFilter) -> Tensor:
-    """The approximation of a filter's response at fine frequencies."""
     if form == "ARMA":
         numerator = round(0.6 * order)
         # With such a fit_error denominators are used wherever they help.
@@ -124,10 +119,7 @@ def compare(
 
 
 def compare_trained(trained: TrainedModel, expansions: Sequence[int]) -> list[Row]:
-    """The filters of the first run's asgat-arma, layer by layer.
-
-    As they were fitted in training, and again with denominators for all that is not smooth.
-    """
+    """The filters of the first run's asgat-arma, as fitted in training and with denominators wherever they help."""
     config = cast(ASGATConfig, trained.config)
     model = cast(ASGAT, trained.load(trained.runs[0]))
     first = trained.result["rows"][0]
@@ -141,15 +133,15 @@ def compare_trained(trained: TrainedModel, expansions: Sequence[int]) -> list[Ro
     ]
 
 
-def collect(reproduction: Reproduction) -> Result:
+def collect(reproduction: Reproduction, datasets: Sequence[str]) -> Result:
     expansions = QUICK_EXPANSIONS if reproduction.quick else EXPANSIONS
     reproduction.progress("errors by order")
-    result: Result = {"claim": CLAIM, "errors": errors(ORDERS)}
+    result: Result = {"errors": errors(ORDERS)}
     reproduction.progress("a sharp band on csbm")
     graph = load_dataset("csbm").graph
     result["expansion"] = compare(graph, RESPONSES["band-pass"], DEMANDING, DOUBLE, expansions)
     result["trained"] = []
-    for dataset in reproduction.select_datasets(DATASETS, QUICK, needed=False):
+    for dataset in datasets:
         trained = try_load_or_train(reproduction, dataset, "asgat-arma", reproduction.seeds[0])
         if trained is not None:
             reproduction.progress(f"expansions of the filters of {dataset}")
@@ -173,8 +165,8 @@ def tables(result: Result) -> list[Table]:
         for form in FORMS
     ]
     title = "Largest error over [0, 2] (mean error for the step) by order"
-    caption = f"damped: Chebyshev with Jackson's factors; the order of ARMA is P + Q. Paper: {CLAIM}"
-    shown = [result_table(title, ("response", "form", *map(str, ORDERS)), rows, caption)]
+    caption = f"damped: Chebyshev with Jackson's factors; the order of ARMA is P + Q. Paper: {result['claim']}"
+    shown = [Table(title, ("response", "form", *map(str, ORDERS)), rows, caption)]
     if result["trained"]:
         rows = [
             (
@@ -191,7 +183,7 @@ def tables(result: Result) -> list[Table]:
         headings = ("data set", "layer", "fit error", "with denominator", "condition", "steps", "order to agree")
         title = "Trained filters of asgat-arma, conjugate gradients and expansions"
         caption = f"order of the expansion at which both agree to {AGREEMENT:g}"
-        shown.append(result_table(title, headings, rows, caption))
+        shown.append(Table(title, headings, rows, caption))
     return shown
 
 
@@ -214,5 +206,4 @@ def draw(result: Result) -> dict[str, Any]:
     return {"approximations": figure}
 
 
-QUESTION = "How well do Chebyshev polynomials and ARMA approximate a response, and what do trained filters need?"
-EXPERIMENT = Experiment("approximations", QUESTION, collect, tables, draw)
+EXPERIMENT = experiment("approximations", None, tables, draw, collect, needs_data=False)

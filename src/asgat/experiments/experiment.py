@@ -1,13 +1,13 @@
 """An experiment, how it is run, and the rows and tables of its result."""
 
-from collections.abc import Callable, Iterable, Sequence
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
 
 from asgat.experiments.plotting import save_figure
 from asgat.experiments.reproduction import NoResultError, Reproduction
@@ -18,6 +18,16 @@ Result = dict[str, Any]
 Row = dict[str, Any]
 ABOUT = ("quick", "about")  # the entries of every result that describe how it was made
 TEXT = {"data set", "model", "form", "layers", "head", "response"}  # headings of columns with text, not numbers
+ENTRIES = tomllib.loads(resources.files(__package__).joinpath("experiments.toml").read_text("utf-8"))
+
+
+class Table(NamedTuple):
+    """A table to print, of texts."""
+
+    title: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    caption: str
 
 
 @dataclass(frozen=True)
@@ -26,16 +36,32 @@ class Experiment:
 
     name: str  # in the command and of the files
     question: str  # what it asks, in a sentence
-    collect: Callable[[Reproduction], Result]  # computes the numbers
+    datasets: Sequence[str]
+    quick: Sequence[str]  # data sets of a quick run
+    facts: Mapping[str, Any]  # further entries of its result, such as the paper's claim
+    collect: Callable[[Reproduction, Sequence[str]], Result]  # computes the numbers of data sets
     tables: Callable[[Result], list[Table]]  # shows them, next to the paper's
     draw: Callable[[Result], dict[str, Any]]  # figures by the name of their file
+    needs_data: bool = True  # whether there is no result without a data set
+
+
+def experiment(name: str, rows: Any, tables: Any, draw: Any, collect: Any = None, **options: Any) -> Experiment:
+    """The experiment that ``experiments.toml`` describes; unless it has ``collect``, ``rows`` yields a data set's."""
+
+    def collect_rows(reproduction: Reproduction, datasets: Sequence[str]) -> Result:
+        return {"rows": [row for dataset in datasets for row in rows(reproduction, dataset)]}
+
+    facts = dict(ENTRIES[name])
+    question, datasets, quick = (facts.pop(key) for key in ("question", "datasets", "quick"))
+    return Experiment(name, question, datasets, quick, facts, collect or collect_rows, tables, draw, **options)
 
 
 def run_experiment(experiment: Experiment, reproduction: Reproduction) -> tuple[list[Table], list[Path]]:
     """Runs an experiment; returns its tables and the files it wrote."""
     reproduction.skipped.clear()
     reproduction.failed.clear()
-    found = experiment.collect(reproduction)
+    datasets = reproduction.select_datasets(experiment.datasets, experiment.quick, experiment.needs_data)
+    found = experiment.collect(reproduction, datasets)
     if not found or found.get("rows") == []:
         reason = next(iter(reproduction.failed.items()), ("nothing was selected", "name other --models or --datasets"))
         raise NoResultError(f"{experiment.name} has no result: {': '.join(reason)}")
@@ -50,6 +76,7 @@ def run_experiment(experiment: Experiment, reproduction: Reproduction) -> tuple[
             "failed": dict(reproduction.failed),
             "versions": versions(),
         },
+        **experiment.facts,
         **found,
     }
     files = [reproduction.out / f"{experiment.name}.json"]
@@ -69,23 +96,11 @@ def datasets_of(result: Result) -> list[str]:
 
 
 def rows_of(result: Result, **entries: Any) -> list[Row]:
-    """The rows that have these entries, such as a data set."""
     return [row for row in result["rows"] if entries.items() <= row.items()]
 
 
 def row_of(result: Result, **entries: Any) -> Row | None:
-    """The first row that has these entries."""
     return next(iter(rows_of(result, **entries)), None)
-
-
-def result_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -> Table:
-    """A table for the terminal; columns of numbers are aligned to the right."""
-    table = Table(title=title, caption=caption, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for heading in headings:
-        table.add_column(heading, justify="left" if heading in TEXT else "right", no_wrap=True)
-    for row in rows:
-        table.add_row(*row)
-    return table
 
 
 def mean_std(mean: float | None, std: float | None = None) -> str:

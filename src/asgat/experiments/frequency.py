@@ -7,29 +7,19 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-from rich.table import Table
 
-from asgat.experiments.experiment import Experiment, Result, Row, datasets_of, mean_std, result_table, row_of, rows_of
+from asgat.experiments.experiment import ENTRIES, Result, Row, Table, datasets_of, experiment, mean_std, row_of, rows_of
 from asgat.experiments.plotting import COLOURS, ERROR_BARS, MARKERS, OURS, dataset_title, panels, percent, shared_legend
 from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.trained_model import TrainedModel, train_all_seeds
 from asgat.filters import BandStop
-from asgat.graph import Graph
 from asgat.graph.graph import SelfLoops
 from asgat.nn import ASGAT, ASGATConv
 from asgat.spectral import ExactOperator, SpectralOperator
 
-DATASETS = ["cornell", "texas", "wisconsin", "chameleon", "squirrel"]  # the paper has the first three
-QUICK = ["cornell", "texas", "wisconsin"]
-WIDTHS = [1.0, 0.5, 0.25]
+WIDTHS: list[float] = ENTRIES["frequency"]["widths"]
 FORMS = {"two layers": "asgat-cheb", "one layer": "asgat-linear"}
 MAX_NODES = 6000  # of an eigen-decomposition
-# Width → the bands one of which, according to the paper, matters most.
-CLAIMS: dict[str, list[list[float]]] = {
-    "1.0": [[1.0, 2.0]],
-    "0.5": [[0.5, 1.0], [1.0, 1.5]],
-    "0.25": [[0.75, 1.0], [1.0, 1.25]],
-}
 
 
 def bands(width: float) -> list[tuple[float, float]]:
@@ -48,21 +38,18 @@ def band_removed(conv: ASGATConv, low: float, high: float) -> Iterator[None]:
         conv.filter = filter
 
 
-def collect(reproduction: Reproduction) -> Result:
-    rows = []
-    for dataset in reproduction.select_datasets(DATASETS, QUICK):
-        spectrum = cache(partial(_spectrum, reproduction, reproduction.load(dataset).graph))
-        for form, model in FORMS.items():
-            trained = train_all_seeds(reproduction, dataset, model)
-            if trained is not None:
-                runs = [row for one in trained for row in one.cached("frequency", partial(ablate, one, spectrum))]
-                rows.append({"dataset": dataset, "form": form, "model": model, **summarise(runs)})
-    return {"widths": WIDTHS, "claims": CLAIMS, "rows": rows}
+def rows(reproduction: Reproduction, dataset: str) -> Iterator[Row]:
+    @cache
+    def spectrum(loops: SelfLoops) -> SpectralOperator:
+        reproduction.progress("eigen-decomposition")
+        graph = reproduction.load(dataset).graph.with_self_loops(loops)
+        return ExactOperator(graph, MAX_NODES, device=reproduction.device)
 
-
-def _spectrum(reproduction: Reproduction, graph: Graph, loops: SelfLoops) -> SpectralOperator:
-    reproduction.progress("eigen-decomposition")
-    return ExactOperator(graph.with_self_loops(loops), MAX_NODES, device=reproduction.device)
+    for form, model in FORMS.items():
+        trained = train_all_seeds(reproduction, dataset, model)
+        if trained is not None:
+            runs = [row for one in trained for row in one.cached("frequency", partial(ablate, one, spectrum))]
+            yield {"dataset": dataset, "form": form, "model": model, **summarise(runs)}
 
 
 @torch.no_grad()
@@ -132,7 +119,7 @@ def of_width(row: Row, width: float) -> list[Row]:
 def tables(result: Result) -> list[Table]:
     shown = []
     for width in WIDTHS:
-        claims = CLAIMS[str(width)]
+        claims = result["claims"][str(width)]
         rows = [
             (
                 dataset_title(row["dataset"]),
@@ -146,7 +133,7 @@ def tables(result: Result) -> list[Table]:
         headings = ("data set", "layers", "none", *(f"{low:g}" for low, _ in bands(width)), "as paper")
         title = f"Micro-F1 in percent without a band of width {width:g}, by its lower end"
         claimed = " or ".join(f"{low:g}–{high:g}" for low, high in claims)
-        shown.append(result_table(title, headings, rows, f"paper (figure only): most is lost without {claimed}"))
+        shown.append(Table(title, headings, rows, f"paper (figure only): most is lost without {claimed}"))
     return shown
 
 
@@ -171,7 +158,7 @@ def _overview(result: Result) -> Any:
                             rotation=30 if width < 0.5 else 0, fontsize=8)  # fmt: skip
             axis.set_xlim(-0.5, len(cuts) - 0.5)
             axis.set_title(f"{form}, bands of width {width:g}", fontsize=10)
-        axes[line][0].set_ylabel("micro-F1 on test nodes, in percent")
+    figure.supylabel("micro-F1 on test nodes, in percent", fontsize=10)
     for axis in axes[-1]:
         axis.set_xlabel("frequencies λ removed in the first layer")
     shared_legend(figure, axes, len(datasets))
@@ -191,19 +178,17 @@ def _detail(result: Result) -> Any:
                 continue
             cuts = of_width(row, 0.25)
             drops, spread = percent(cuts, "drop", "drop_std")
-            colours = [COLOURS[1] if [cut["low"], cut["high"]] in CLAIMS["0.25"] else OURS for cut in cuts]
+            colours = [COLOURS[1] if [cut["low"], cut["high"]] in result["claims"]["0.25"] else OURS for cut in cuts]
             place = [cut["low"] + 0.125 for cut in cuts]
             axis.bar(place, drops, 0.21, yerr=spread, color=colours, error_kw=ERROR_BARS)
             axis.axhline(0.0, color="0.4", lw=0.8)
             axis.set(xlim=(0, 2), xticks=[0, 0.5, 1, 1.5, 2])
             axis.set_title(f"{dataset_title(dataset)}, {form} ({100 * row['none']:.1f} %)", fontsize=9)
-        axes[line][0].set_ylabel("loss of micro-F1, in points", fontsize=9)
-    for axis in axes[-1]:
-        axis.set_xlabel("removed band of λ", fontsize=9)
+    figure.supylabel("loss of micro-F1, in points", fontsize=9)
+    figure.supxlabel("removed band of λ", fontsize=9)
     title = "Bands of width 0.25: loss ± standard deviation over runs; orange: where the paper finds the largest"
     figure.suptitle(title, fontsize=10)
     return figure
 
 
-QUESTION = "Which frequencies do trained models need? Bands are removed in the first layer, without retraining."
-EXPERIMENT = Experiment("frequency", QUESTION, collect, tables, draw)
+EXPERIMENT = experiment("frequency", rows, tables, draw)

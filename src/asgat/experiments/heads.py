@@ -1,17 +1,16 @@
 """Attention heads removed from trained models: all but one, and only one."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, cast
 
 import numpy as np
 import torch
-from rich.table import Table
 from torch import Tensor
 from torch.utils.hooks import RemovableHandle
 
 from asgat.experiments import paper
-from asgat.experiments.experiment import Experiment, Result, Row, result_table
+from asgat.experiments.experiment import Result, Row, Table, experiment
 from asgat.experiments.plotting import ERROR_BARS, OURS, PAPER, dataset_title, panels, shared_legend
 from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.trained_model import TrainedModel, try_load_or_train
@@ -19,20 +18,11 @@ from asgat.nn import ASGAT, ASGATConv
 
 HEADS = {"cora": 12, "citeseer": 14, "pubmed": 12}
 OTHERS = 12  # on data sets that are not in the paper
-QUICK = ["cora"]
-CLAIMS = {
-    "keep": "any head kept alone loses accuracy, all about the same: only all heads in combination are best",
-    "scaled": "not in the paper: the weights of the kept head times the number of heads, so that the scale is the same",
-    "drop": "some heads left out lose little and some nothing: there is redundancy",
-}
 LABELS = {"keep": "one head kept", "scaled": "one head kept, scaled up", "drop": "one head left out"}
 
 
 def heads_removed(conv: ASGATConv, heads: Sequence[int], factor: float = 1.0) -> RemovableHandle:
-    """In the body of a ``with``, these heads have attention weights of zero, and only their bias remains.
-
-    The attention weights of the other heads are multiplied by a factor.
-    """
+    """In a ``with``, the attention weights of these heads are zero, so that their bias remains, the others' scaled."""
     assert conv.concat, "averaged heads cannot be separated"
     assert conv.root_weight is None, "a root term would be removed with them"
 
@@ -45,16 +35,13 @@ def heads_removed(conv: ASGATConv, heads: Sequence[int], factor: float = 1.0) ->
     return conv.register_forward_hook(replace)
 
 
-def collect(reproduction: Reproduction) -> Result:
-    rows = []
-    for dataset in reproduction.select_datasets(list(HEADS), QUICK):
-        heads = HEADS.get(dataset, OTHERS)
-        trained = try_load_or_train(reproduction, dataset, "asgat-cheb", reproduction.seeds[0], heads=heads)
-        if trained is not None:
-            found = trained.cached("heads", partial(ablate, trained, reproduction.device))
-            printed = {what: paper.HEADS.get(what, {}).get(dataset) for what in LABELS}
-            rows.append({"dataset": dataset, "heads": heads, **found, "paper": printed})
-    return {"model": "asgat-cheb", "claims": CLAIMS, "rows": rows}
+def rows(reproduction: Reproduction, dataset: str) -> Iterator[Row]:
+    heads = HEADS.get(dataset, OTHERS)
+    trained = try_load_or_train(reproduction, dataset, "asgat-cheb", reproduction.seeds[0], heads=heads)
+    if trained is not None:
+        found = trained.cached("heads", partial(ablate, trained, reproduction.device))
+        printed = {what: paper.HEADS.get(what, {}).get(dataset) for what in LABELS}
+        yield {"dataset": dataset, "heads": heads, **found, "paper": printed}
 
 
 @torch.no_grad()
@@ -94,9 +81,9 @@ def tables(result: Result) -> list[Table]:
     shown = []
     for what, label in LABELS.items():
         rows = [(f"{dataset_title(row['dataset'])} ({row['heads']})", *cells(row, what)) for row in result["rows"]]
-        claim = CLAIMS[what] if what == "scaled" else f"Paper: {CLAIMS[what]}"
+        claim = ("" if what == "scaled" else "Paper: ") + result["claims"][what]
         caption = f"means over heads, ours over runs too. {claim}"
-        shown.append(result_table(f"Change of micro-F1 in points, {label}", headings, rows, caption))
+        shown.append(Table(f"Change of micro-F1 in points, {label}", headings, rows, caption))
     return shown
 
 
@@ -117,12 +104,11 @@ def draw(result: Result) -> dict[str, Any]:
             axis.set_xticks(place)
             axis.tick_params(labelsize=8)
             axis.set_title(f"{dataset_title(row['dataset'])}: {LABELS[what]}", fontsize=10)
-        axes[line][0].set_ylabel("change of micro-F1, in points")
+    figure.supylabel("change of micro-F1, in points", fontsize=10)
     for axis in axes[-1]:
         axis.set_xlabel("heads, from the largest loss to the smallest", fontsize=9)
     shared_legend(figure, axes, 2)
     return {"heads": figure}
 
 
-QUESTION = "How much does one head achieve alone, and what is lost without one?"
-EXPERIMENT = Experiment("heads", QUESTION, collect, tables, draw)
+EXPERIMENT = experiment("heads", rows, tables, draw)

@@ -1,25 +1,22 @@
 """The heat kernel, a low-pass filter, instead of the learned filter."""
 
 import tomllib
+from collections.abc import Iterator
 from functools import cache
 from importlib import resources
 from typing import Any
 
 import numpy as np
-from rich.table import Table
 
 from asgat.config import OPTIONS
 from asgat.experiments import paper
-from asgat.experiments.experiment import Experiment, Result, datasets_of, difference, mean_std, result_table, row_of
+from asgat.experiments.experiment import Result, Row, Table, datasets_of, difference, experiment, mean_std, row_of
 from asgat.experiments.plotting import COLOURS, ERROR_BARS, PAPER, dataset_title, panels, percent
 from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.scores import printed_score, score
 from asgat.experiments.trained_model import experiment_config
 from asgat.recipe import FOUND
 
-DATASETS = ["cora", "citeseer", "chameleon", "wisconsin", "cornell", "texas"]
-QUICK = ["cora", "texas"]
-CLAIM = "comparable to the learned filter on homophilic graphs, far below it on heterophilic ones"
 ROOT = {**dict.fromkeys(OPTIONS, False), "root": True}  # this option only
 # Form → model and settings; heat.toml has the others.
 FORMS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -54,16 +51,13 @@ def form_settings(dataset: str, form: str) -> dict[str, Any]:
     return {**own, "heat_scale": scale} if own.get("filter") == "heat" else dict(own)
 
 
-def collect(reproduction: Reproduction) -> Result:
-    rows = []
-    for dataset in reproduction.select_datasets(DATASETS, QUICK):
-        for form, (model, _) in FORMS.items():
-            settings = form_settings(dataset, form)
-            found = score(reproduction, dataset, model, "micro_f1", **settings)
-            if found is not None:
-                row = {"dataset": dataset, "form": form, "model": model, "settings": settings}
-                rows.append({**row, **found, **printed_score(PRINTED, form, dataset)})
-    return {"claim": CLAIM, "rows": rows}
+def rows(reproduction: Reproduction, dataset: str) -> Iterator[Row]:
+    for form, (model, _) in FORMS.items():
+        settings = form_settings(dataset, form)
+        found = score(reproduction, dataset, model, "micro_f1", **settings)
+        if found is not None:
+            row = {"dataset": dataset, "form": form, "model": model, "settings": settings}
+            yield {**row, **found, **printed_score(PRINTED, form, dataset)}
 
 
 def tables(result: Result) -> list[Table]:
@@ -75,7 +69,7 @@ def tables(result: Result) -> list[Table]:
         scores = mean_std(row["mean"], row["std"]), mean_std(row["paper"], row["paper_std"])
         rows.append((dataset_title(row["dataset"]), form, *scores, difference(row["mean"], row["paper"]), gap))
     headings = ("data set", "form", "ours", "paper", "difference", "to learned")
-    return [result_table("Heat kernel: micro-F1 in percent", headings, rows, f"paper: {CLAIM}")]
+    return [Table("Heat kernel: micro-F1 in percent", headings, rows, f"paper: {result['claim']}")]
 
 
 def draw(result: Result) -> dict[str, Any]:
@@ -97,5 +91,4 @@ def draw(result: Result) -> dict[str, Any]:
     return {"heat": figure}
 
 
-QUESTION = "What is lost when the learned filter is replaced by a low-pass heat kernel?"
-EXPERIMENT = Experiment("heat", QUESTION, collect, tables, draw)
+EXPERIMENT = experiment("heat", rows, tables, draw)

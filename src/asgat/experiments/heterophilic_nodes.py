@@ -1,13 +1,13 @@
 """Accuracy on the nodes of a homophilic graph whose neighbours are mostly of other classes."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from rich.table import Table
 
 from asgat.data.dataset import Dataset
 from asgat.experiments import scores
-from asgat.experiments.experiment import Experiment, Result, Row, datasets_of, mean_std, result_table, rows_of
+from asgat.experiments.experiment import ENTRIES, Result, Row, Table, datasets_of, experiment, mean_std, rows_of
 from asgat.experiments.plotting import COLOURS, MARKERS, dataset_title, panels
 from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.trained_model import train_all_seeds
@@ -15,12 +15,9 @@ from asgat.explain.responses import Floats, Ints
 from asgat.graph import Graph
 from asgat.graph.homophily import node_homophily
 
-DATASETS = ["citeseer", "pubmed"]
-QUICK = ["citeseer"]
-EDGES = [0.1, 0.2, 0.3, 0.4, 0.5]  # upper ends: a bin holds 0.3 < β_v <= 0.4, the first one also 0
+EDGES: list[float] = ENTRIES["heterophilic-nodes"]["bins"]  # upper ends
 VOTE = "neighbours' vote"
 MODELS = [model for model in (*scores.ASGAT, *scores.BASELINES) if model != "asgat-exact"]
-CLAIM = "all models except ASGAT perform poorly when β_v is low"
 
 
 def bins(beta: Floats) -> Ints:
@@ -45,23 +42,20 @@ def majority_vote(graph: Graph, y: Ints, classes: int) -> Floats:
     return np.asarray(own / np.maximum(winners.sum(axis=1), 1))
 
 
-def collect(reproduction: Reproduction) -> Result:
-    rows: list[Row] = []
-    for dataset in reproduction.select_datasets(DATASETS, QUICK):
-        data = reproduction.load(dataset)
-        place = bins(node_homophily(data.graph, data.y))
-        vote = majority_vote(data.graph, data.y, data.num_classes)
-        rows.append(_row(dataset, VOTE, [_accuracy(vote, place, split.test) for split in data.splits], data, place))
-        for model in reproduction.select_models(MODELS):
-            trained = train_all_seeds(reproduction, dataset, model)
-            if trained is not None:
-                per_run = [
-                    _accuracy((one.predictions(run) == data.y).astype(np.float64), place, one.split(run).test)
-                    for one in trained
-                    for run in one.runs
-                ]
-                rows.append(_row(dataset, model, per_run, data, place))
-    return {"bins": EDGES, "claim": CLAIM, "rows": rows}
+def rows(reproduction: Reproduction, dataset: str) -> Iterator[Row]:
+    data = reproduction.load(dataset)
+    place = bins(node_homophily(data.graph, data.y))
+    vote = majority_vote(data.graph, data.y, data.num_classes)
+    yield _row(VOTE, [_accuracy(vote, place, split.test) for split in data.splits], data, place)
+    for model in reproduction.models or MODELS:
+        trained = train_all_seeds(reproduction, dataset, model)
+        if trained is not None:
+            per_run = [
+                _accuracy((one.predictions(run) == data.y).astype(np.float64), place, one.split(run).test)
+                for one in trained
+                for run in one.runs
+            ]
+            yield _row(model, per_run, data, place)
 
 
 def _accuracy(right: Floats, place: Ints, test: Ints) -> list[float]:
@@ -70,10 +64,10 @@ def _accuracy(right: Floats, place: Ints, test: Ints) -> list[float]:
     return [float(right[nodes].mean()) if len(nodes) else float("nan") for nodes in chosen]
 
 
-def _row(dataset: str, model: str, per_run: list[list[float]], data: Dataset, place: Ints) -> Row:
+def _row(model: str, per_run: list[list[float]], data: Dataset, place: Ints) -> Row:
     values = np.ma.masked_invalid(per_run)  # empty bins; a mean over no run is None
     return {
-        "dataset": dataset,
+        "dataset": data.name,
         "model": model,
         "mean": values.mean(axis=0).tolist(),
         "std": values.std(axis=0).tolist(),
@@ -92,7 +86,8 @@ def tables(result: Result) -> list[Table]:
         cells = [(row["model"], *map(mean_std, row["mean"])) for row in rows]
         best = ", ".join(_best(rows, i) for i in range(len(EDGES)))
         title = f"{dataset_title(dataset)}: accuracy in percent by β_v, and test nodes"
-        shown.append(result_table(title, headings, cells, f"paper (figure only): {CLAIM}. Best here, by bin: {best}"))
+        caption = f"paper (figure only): {result['claim']}. Best here, by bin: {best}"
+        shown.append(Table(title, headings, cells, caption))
     return shown
 
 
@@ -112,12 +107,12 @@ def draw(result: Result) -> dict[str, Any]:
         rows = rows_of(result, dataset=dataset)
         for row in rows:
             model = row["model"]
-            heights = [np.nan if mean is None else 100 * mean for mean in row["mean"]]
+            heights = 100 * np.array(row["mean"], dtype=float)  # None becomes NaN
             if model == VOTE:
                 axis.plot(place, heights, color="black", ls=":", lw=1.8, label=model)
             elif model in ours:
                 i = ours.index(model)
-                spread = [0.0 if std is None else 100 * std for std in row["std"]]
+                spread = 100 * np.nan_to_num(np.array(row["std"], dtype=float))
                 axis.errorbar(place + 0.05 * (i - 1), heights, yerr=spread, color=COLOURS[i], marker=MARKERS[i], lw=2.2,
                               ms=7, capsize=2, elinewidth=0.8, label=model, zorder=4)  # fmt: skip
             else:
@@ -136,5 +131,4 @@ def draw(result: Result) -> dict[str, Any]:
     return {"heterophilic-nodes": figure}
 
 
-QUESTION = "Is ASGAT better than others on nodes whose neighbours are of other classes (β_v ≤ 0.5)?"
-EXPERIMENT = Experiment("heterophilic-nodes", QUESTION, collect, tables, draw)
+EXPERIMENT = experiment("heterophilic-nodes", rows, tables, draw)

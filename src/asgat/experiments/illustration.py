@@ -1,39 +1,37 @@
 """Figure 1: the nodes that a low-pass and a high-pass head attend to, around one node."""
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from rich.table import Table
 
 from asgat.data.dataset import Dataset
 from asgat.errors import AsgatError
-from asgat.experiments.experiment import Experiment, Result, Row, mean_std, result_table
+from asgat.experiments.experiment import Result, Row, Table, experiment, mean_std
 from asgat.experiments.plotting import COLOURS, MARKERS, dataset_title, panels
 from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.trained_model import load_or_train
 from asgat.explain.attention_rows import pair_hops
-from asgat.explain.responses import correlation, filter_response
+from asgat.explain.responses import BLOCK, correlation, filter_response
 from asgat.graph import Graph
 from asgat.graph.hops import hop_distances
 from asgat.nn import ASGAT
 from asgat.nn.attention import attend
 from asgat.spectral import spectral_density
+from asgat.spectral.top_k import row_blocks
 from asgat.training.inputs import graph_for
 
-DATASETS = ["citeseer"]
 HOPS = 3
 SIZE = 30  # the number of nodes to draw, approximately
-CLAIM = "the low-pass filter attends to local neighbours, the high-pass one skips the first hop for the second"
 FREQUENCY = np.linspace(0.0, 2.0, 201)
 NAMES = ["itself", "1 hop", "2 hops", "3 hops", "beyond"]
 
 
-def collect(reproduction: Reproduction) -> Result:
+def collect(reproduction: Reproduction, datasets: Sequence[str]) -> Result:
     """The first layer of the model with the best validation score of the first seed."""
-    dataset = reproduction.select_datasets(DATASETS, DATASETS)[0]
-    trained = load_or_train(reproduction, dataset, "asgat-cheb", reproduction.seeds[0])
+    trained = load_or_train(reproduction, datasets[0], "asgat-cheb", reproduction.seeds[0])
     best = max(trained.result["rows"], key=lambda row: row["val_score"])["run"]
     conv = cast(ASGAT, trained.load(best, reproduction.device)).convs[0]
     response = filter_response(conv.filter, FREQUENCY)
@@ -62,10 +60,9 @@ def collect(reproduction: Reproduction) -> Result:
         )
     one, other = graph.adjacency[ego][:, ego].nonzero()
     return {
-        "dataset": dataset,
+        "dataset": datasets[0],
         "run": best,
         "k": conv.k,
-        "claim": CLAIM,
         "centre": centre,
         "nodes": ego.tolist(),
         "hop": distance[ego].tolist(),
@@ -80,8 +77,7 @@ def collect(reproduction: Reproduction) -> Result:
 def central_node(dataset: Dataset) -> int:
     """The first node whose three-hop network is closest to 30 nodes, with at least three nodes at every hop."""
     misses = np.full(dataset.num_nodes, np.inf)
-    for start in range(0, dataset.num_nodes, 500):
-        rows = slice(start, min(start + 500, dataset.num_nodes))
+    for rows in row_blocks(dataset.num_nodes, dataset.num_nodes, BLOCK):
         distance = hop_distances(dataset.graph, np.arange(rows.start, rows.stop))
         count = np.stack([(distance == hop).sum(axis=1) for hop in range(1, HOPS + 1)])
         misses[rows] = np.where((count >= 3).all(axis=0), np.abs(1 + count.sum(axis=0) - SIZE), np.inf)
@@ -120,7 +116,7 @@ def tables(result: Result) -> list[Table]:
         (f"{row['head'] + 1}: {row['kind']}", f"{row['slope']:+.2f}", *map(mean_std, row["by_hop"]))
         for row in result["rows"]
     ]
-    return [result_table(title, ("head", "correlation with λ", *NAMES), rows, f"paper (Figure 1): {CLAIM}")]
+    return [Table(title, ("head", "correlation with λ", *NAMES), rows, f"paper (Figure 1): {result['claim']}")]
 
 
 def draw(result: Result) -> dict[str, Any]:
@@ -172,5 +168,4 @@ def _network(axis: Any, result: Result, row: Row, place: npt.NDArray[np.float64]
     axis.spines[:].set_visible(False)
 
 
-QUESTION = "Figure 1: does a low-pass head attend to neighbours, and a high-pass head past them?"
-EXPERIMENT = Experiment("illustration", QUESTION, collect, tables, draw)
+EXPERIMENT = experiment("illustration", None, tables, draw, collect)

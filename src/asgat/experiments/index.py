@@ -8,11 +8,10 @@ from asgat.experiments import (
     heterophilic_nodes,
     illustration,
     k_sweep,
-    macro,
-    micro,
+    scores,
     sparsity,
 )
-from asgat.experiments.experiment import Experiment
 
-_MODULES = (micro, macro, heterophilic_nodes, sparsity, k_sweep, frequency, heads, heat, illustration, approximations)
-EXPERIMENTS: dict[str, Experiment] = {module.EXPERIMENT.name: module.EXPERIMENT for module in _MODULES}
+_MODULES = (heterophilic_nodes, sparsity, k_sweep, frequency, heads, heat, illustration, approximations)
+_ALL = (scores.MICRO, scores.MACRO, *(module.EXPERIMENT for module in _MODULES))
+EXPERIMENTS = {experiment.name: experiment for experiment in _ALL}

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from asgat.report.drawing import new_figure, style_axis, write_png
+from asgat.report.figures import new_figure, style_axis, write_png
 
 # The colours of Okabe and Ito, which can be distinguished with any colour vision.
 COLOURS = ["#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000", "#7F7F7F"]
@@ -32,10 +32,10 @@ def panels(
     return figure, axes
 
 
-def percent(rows: Iterable[dict[str, Any] | None], *keys: str) -> list[list[float]]:
+def percent(rows: Iterable[dict[str, Any] | None], *keys: str) -> list[np.ndarray]:
     """The scores of each key in percent; NaN where a row or a score is missing."""
     listed = list(rows)
-    return [[np.nan if row is None or row[key] is None else 100 * row[key] for row in listed] for key in keys]
+    return [100 * np.array([row and row[key] for row in listed], dtype=float) for key in keys]
 
 
 def plain_tick_labels(axis: Any) -> None:

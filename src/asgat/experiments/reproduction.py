@@ -51,11 +51,7 @@ class Reproduction:
         return self.out / ("runs-quick" if self.quick else "runs")
 
     def select_datasets(self, own: Sequence[str], quick: Sequence[str], needed: bool = True) -> list[str]:
-        """The user's data sets, or the experiment's own, or the quick ones; only those whose files are present.
-
-        Raises:
-            NoResultError: no files are present and the experiment needs a data set.
-        """
+        """The user's data sets, or the experiment's own, or the quick ones; only those whose files are present."""
         names = list(self.datasets or (quick if self.quick else own))
         absent = [name for name in names if get_info(name).missing_files(None, self.data_dir)]
         folder = data_directory(self.data_dir)
@@ -68,12 +64,7 @@ class Reproduction:
             )
         return present
 
-    def select_models(self, own: Sequence[str]) -> list[str]:
-        """The user's models, or the experiment's own."""
-        return list(self.models or own)
-
     def load(self, name: str) -> Dataset:
-        """A data set, loaded once."""
         if name not in self._loaded:
             data = load_dataset(name, data_dir=self.data_dir)
             if data.graph.directed:

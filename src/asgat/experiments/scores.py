@@ -1,28 +1,24 @@
 """Test scores over runs and seeds, next to the paper's; the tables of micro-F1 and macro-F1 share it."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
-from rich.table import Table
 
 from asgat.experiments import paper
-from asgat.experiments.experiment import ABOUT, Experiment, Result, Row, difference, mean_std, result_table
+from asgat.experiments.experiment import ABOUT, Experiment, Result, Row, Table, difference, experiment, mean_std
 from asgat.experiments.plotting import BEST, OURS, PAPER, dataset_title, panels, percent, shared_legend
 from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.trained_model import train_all_seeds
 
 ASGAT = ["asgat-exact", "asgat-cheb", "asgat-arma", "asgat-plus"]
 BASELINES = ["gcn", "chebnet", "armanet", "gat", "sgc", "sage", "appnp", "geom-gcn", "h2gcn", "mlp", "gpr-gnn", "linkx"]
-QUICK = ["cora", "wisconsin", "texas"]
 SMALL = 1000  # nodes up to which the exact form is trained, as in the paper
 
 
 def score(reproduction: Reproduction, dataset: str, model: str, metric: str, **changes: Any) -> Row | None:
-    """A model's test score on a data set: mean and standard deviation over all runs of all seeds.
-
-    Returns None if it could not be trained with every seed.
-    """
+    """A model's test score over all runs of all seeds; None if it could not be trained with every seed."""
     trained = train_all_seeds(reproduction, dataset, model, **changes)
     if trained is None:
         return None
@@ -45,18 +41,12 @@ def printed_score(table: paper.Table, model: str, dataset: str) -> Row:
     return {"paper": mean, "paper_std": std}
 
 
-def score_experiment(name: str, table: str, printed: paper.Table) -> Experiment:
-    """The experiment of one of the paper's tables of scores, ``"micro"`` or ``"macro"``."""
-    question = f"{table}: {name}-F1 of ASGAT and the baselines on the eight data sets."
-    return Experiment(name, question, partial(collect, name, printed), partial(tables, name), partial(draw, name))
-
-
-def collect(name: str, printed: paper.Table, reproduction: Reproduction) -> Result:
+def collect(name: str, printed: paper.Table, reproduction: Reproduction, datasets: Sequence[str]) -> Result:
     """Data set → model → score with the paper's, and data set → ``chosen``: the best model on validation."""
     result: Result = {}
-    for dataset in reproduction.select_datasets(paper.DATASETS, QUICK):
+    for dataset in datasets:
         rows: dict[str, Any] = {}
-        for model in reproduction.select_models([*ASGAT, *BASELINES]):
+        for model in reproduction.models or (*ASGAT, *BASELINES):
             if model == "asgat-exact" and reproduction.models is None and reproduction.load(dataset).num_nodes > SMALL:
                 continue
             found = score(reproduction, dataset, model, f"{name}_f1")
@@ -105,7 +95,7 @@ def tables(name: str, result: Result) -> list[Table]:
         ]
         title = f"{dataset_title(dataset)}: {name}-F1 in percent{above}"
         caption = "← highest validation score" + ("; ? looks misprinted" if doubtful else "")
-        shown.append(result_table(title, ("model", "ours", "paper", "difference", "validation"), rows, caption))
+        shown.append(Table(title, ("model", "ours", "paper", "difference", "validation"), rows, caption))
     return shown
 
 
@@ -140,3 +130,11 @@ def draw(name: str, result: Result) -> dict[str, Any]:
     title = f"{name}-F1: mean ± standard deviation over all runs, {seeds} seed{'s' if seeds > 1 else ''}"
     figure.suptitle(f"{title}\nbold: highest validation score", fontsize=10)
     return {name: figure}
+
+
+def score_experiment(name: str, printed: paper.Table) -> Experiment:
+    """The experiment of one of the paper's tables of scores, ``"micro"`` or ``"macro"``."""
+    return experiment(name, None, partial(tables, name), partial(draw, name), partial(collect, name, printed))
+
+
+MICRO, MACRO = score_experiment("micro", paper.MICRO), score_experiment("macro", paper.MACRO)

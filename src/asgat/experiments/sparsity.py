@@ -1,16 +1,16 @@
 """Density of the attention matrix and time of an epoch by k."""
 
 import statistics
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, cast
 
 import torch
-from rich.table import Table
 
 from asgat.bench.epoch import timer
 from asgat.config import ASGATConfig
 from asgat.errors import AsgatError
-from asgat.experiments.experiment import Experiment, Result, datasets_of, result_table, rows_of
+from asgat.experiments.experiment import Result, Row, Table, datasets_of, experiment, rows_of
 from asgat.experiments.plotting import COLOURS, MARKERS, dataset_title, panels, plain_tick_labels
 from asgat.experiments.reproduction import Reproduction, cached_json
 from asgat.experiments.trained_model import experiment_config
@@ -18,30 +18,25 @@ from asgat.nn import ASGAT
 from asgat.training.program import EagerEpochs, one_run
 from asgat.training.runner import make_task
 
-DATASETS = ["chameleon", "cora"]
 KS: list[int | None] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, None]  # None: all nodes that can be reached
 QUICK_KS: list[int | None] = [1, 4, 16, 64]
 EPOCHS = 50  # of training before the density is measured
-CLAIM = "density grows steadily with k, and ASGAT runs much faster where attention is sparse"
 
 
-def collect(reproduction: Reproduction) -> Result:
-    rows = []
+def rows(reproduction: Reproduction, dataset: str) -> Iterator[Row]:
     folder = reproduction.runs_folder / "sparsity" / reproduction.device.type
-    for dataset in reproduction.select_datasets(DATASETS, DATASETS):
-        for k in QUICK_KS if reproduction.quick else KS:
-            what = f"{dataset}, k = {k or 'all'}"
-            reproduction.progress(what)
-            path = folder / f"{dataset}-k={k or 'all'}.json"
-            make = partial(measure, reproduction, dataset, k)
-            try:
-                rows.append({"dataset": dataset, **cached_json(path, make, reproduction.must_renew(path))})
-            except (AsgatError, torch.OutOfMemoryError) as error:
-                reproduction.failed[what] = str(error).splitlines()[0]
-    return {"model": "asgat-cheb", "claim": CLAIM, "rows": rows}
+    for k in QUICK_KS if reproduction.quick else KS:
+        what = f"{dataset}, k = {k or 'all'}"
+        reproduction.progress(what)
+        path = folder / f"{dataset}-k={k or 'all'}.json"
+        make = partial(measure, reproduction, dataset, k)
+        try:
+            yield {"dataset": dataset, **cached_json(path, make, reproduction.must_renew(path))}
+        except (AsgatError, torch.OutOfMemoryError) as error:
+            reproduction.failed[what] = str(error).splitlines()[0]
 
 
-def measure(reproduction: Reproduction, dataset: str, k: int | None) -> dict[str, Any]:
+def measure(reproduction: Reproduction, dataset: str, k: int | None) -> Row:
     """Milliseconds of an epoch and, after some training, the density of every layer's attention."""
     data, device = reproduction.load(dataset), reproduction.device
     config = cast(ASGATConfig, experiment_config(dataset, "asgat-cheb", k=k))
@@ -78,7 +73,7 @@ def tables(result: Result) -> list[Table]:
         ]  # fmt: skip
         title = f"{dataset_title(dataset)}: attention by k ({rows[0]['heads']} heads)"
         headings = ("k", "density in percent", "ms per epoch", "× k = 1")
-        shown.append(result_table(title, headings, cells, f"paper (figure only): {CLAIM}"))
+        shown.append(Table(title, headings, cells, f"paper (figure only): {result['claim']}"))
     return shown
 
 
@@ -108,5 +103,4 @@ def draw(result: Result) -> dict[str, Any]:
     return {"sparsity": figure}
 
 
-QUESTION = "How dense is the attention matrix, and how long does an epoch take, as k grows?"
-EXPERIMENT = Experiment("sparsity", QUESTION, collect, tables, draw)
+EXPERIMENT = experiment("sparsity", rows, tables, draw)

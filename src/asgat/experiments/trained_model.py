@@ -85,10 +85,7 @@ class TrainedModel:
 
 
 def experiment_config(dataset: str, model: str, **changes: Any) -> TrainConfig:
-    """A model's settings for a data set; a form of ASGAT that the recipe does not have uses those of asgat-cheb.
-
-    Except for the order of ARMA, which is the order of its expansion.
-    """
+    """A model's settings; a form of ASGAT without a recipe has those of asgat-cheb, but for the order of ARMA."""
     recipe, spec = read_recipe(dataset), model_spec(model)
     borrowed: dict[str, Any] = {}
     if model.startswith("asgat-") and model not in recipe:
@@ -150,11 +147,7 @@ def load_or_train(reproduction: Reproduction, dataset: str, model: str, seed: in
 def try_load_or_train(
     reproduction: Reproduction, dataset: str, model: str, seed: int, **changes: Any
 ) -> TrainedModel | None:
-    """As :func:`load_or_train`, but a training that fails gives None and is listed in ``reproduction.failed``.
-
-    Raises:
-        OtherSettingsError: the run directory holds a run with other settings.
-    """
+    """As :func:`load_or_train`, but a training that fails gives None and is listed in ``reproduction.failed``."""
     try:
         return load_or_train(reproduction, dataset, model, seed, **changes)
     except OtherSettingsError:

@@ -2,48 +2,41 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from asgat.explain.bands import Bands, row_blocks
-from asgat.explain.copies import operator_rows, split_copies
-from asgat.explain.responses import Floats, Ints
+from asgat.errors import AsgatError
+from asgat.estimator.trained_run import TrainedRun
+from asgat.explain.copies import SIDES, operator_rows, split_copies
+from asgat.explain.responses import BAND_NAMES, BLOCK, Bands, Floats, Ints
 from asgat.graph import Graph
 from asgat.graph.hops import hop_distances
 from asgat.kernels import row_softmax
 from asgat.nn import ASGATConv
 from asgat.nn.attention_model import AttentionModel
 from asgat.spectral import SpectralOperator
+from asgat.spectral.top_k import row_blocks
 
 
 @dataclass(frozen=True, eq=False)
 class AttentionRows:
-    r"""What some nodes v attend to in one layer.
+    """What some nodes v attend to in one layer: all are [heads, B, k] unless another shape is given.
 
     In a directed graph every node has two rows, one for each of its sides: as the source of its edges and as the
     target of edges. It attends to sides of nodes, see :mod:`asgat.explain.copies`.
-
-    Args:
-        nodes: the nodes v, [B], twice each in a directed graph.
-        index: the nodes u they attend to, best first, [heads, B, k].
-        weight: attention weights :math:`a_{vu}`; 0 where a row has fewer than k nodes.
-        score: scores :math:`\psi_{vu}`; -∞ there.
-        hops: edges between v and u, whatever their directions; -1 where no path joins them.
-        bands: what each band of frequencies adds to the score, [heads, B, k, 4]; the four sum to the score.
-        side: the side of v in each row, [B], as places in ``SIDES``; None if the graph is undirected.
-        index_side: the same of u, [heads, B, k].
     """
 
-    nodes: Ints
-    index: Ints
-    weight: Floats
-    score: Floats
-    hops: npt.NDArray[np.int32]
-    bands: Floats
-    side: Ints | None = None
-    index_side: Ints | None = None
+    nodes: Ints  # the nodes v, [B], twice each in a directed graph
+    index: Ints  # the nodes u they attend to, best first
+    weight: Floats  # attention weights; 0 where a row has fewer than k nodes
+    score: Floats  # -∞ there
+    hops: npt.NDArray[np.int32]  # edges between v and u, whatever their directions; -1 where no path joins them
+    bands: Floats  # what each band of frequencies adds to the score, [heads, B, k, 4]; the four sum to the score
+    side: Ints | None = None  # the side of v in each row, [B], as places in ``SIDES``; None if the graph is undirected
+    index_side: Ints | None = None  # the same of u
 
     @cached_property
     def band(self) -> Ints:
@@ -81,7 +74,7 @@ def attention_rows(
 def pair_hops(graph: Graph, nodes: Ints, index: Ints) -> npt.NDArray[np.int32]:
     """Edges on the shortest path between nodes [B] and index [heads, B, k]; -1 where there is no path."""
     hops = np.empty(index.shape, dtype=np.int32)
-    for rows in row_blocks(len(nodes), graph.num_nodes):
+    for rows in row_blocks(len(nodes), graph.num_nodes, BLOCK):
         hops[:, rows] = np.take_along_axis(hop_distances(graph, nodes[rows])[None], index[:, rows], axis=2)
     return hops
 
@@ -93,3 +86,45 @@ def select_nodes(operator: SpectralOperator, conv: ASGATConv) -> tuple[torch.Ten
         return operator.top(conv.filter, conv.k, conv.include_unreachable)
     index, score = operator.scores(conv.filter, include_unreachable=conv.include_unreachable)
     return index.expand_as(score), score
+
+
+def explain(run: TrainedRun, node: int) -> list[dict[str, Any]]:
+    """A row per layer, head and attended node: what ``asgat explain`` shows of the node with this number.
+
+    In a directed graph ``side`` is the side of the node that attends, ``node_side`` that of the attended node, see
+    :mod:`asgat.explain.copies`.
+    """
+    check_attends(run)
+    layers = attention_rows(cast(AttentionModel, run.model), run.inputs[1], run.attended_graph, np.array([node]))
+    rows = []
+    for layer, found in enumerate(layers, start=1):
+        for head, row in np.ndindex(found.index.shape[:2]):
+            for place in np.flatnonzero(np.isfinite(found.score[head, row])):
+                at = head, row, int(place)
+                other, band = int(found.index[at]), int(found.band[at])
+                sides = {}
+                if found.side is not None and found.index_side is not None:
+                    sides = {"side": SIDES[found.side[row]], "node_side": SIDES[found.index_side[at]]}
+                rows.append(
+                    {
+                        "layer": layer,
+                        "head": head + 1,
+                        **sides,
+                        "node": run.ids[other],
+                        "weight": float(found.weight[at]),
+                        "score": float(found.score[at]),
+                        "hops": int(found.hops[at]) if found.hops[at] >= 0 else None,
+                        "class": run.class_names[run.y[other]] if run.y[other] >= 0 else None,
+                        "band": BAND_NAMES[band] if band >= 0 else None,
+                        "bands": found.bands[at].tolist(),
+                    }
+                )
+    return rows
+
+
+def check_attends(run: TrainedRun) -> None:
+    """Raises an error if the model has no spectral attention."""
+    if not isinstance(run.model, AttentionModel):
+        raise AsgatError(
+            f"{run.name} has no spectral attention to explain; name a run of an asgat model, such as asgat-cheb."
+        )

@@ -1,14 +1,16 @@
-"""The arrays of an npz archive that may be malicious."""
+"""The arrays of .npz archives and .npy files that may be malicious."""
 
 import io
 import math
 import zipfile
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from asgat.errors import AsgatError, brief
 from asgat.files.raw_file import RawFile
 
 MAX_UNPACKED_BYTES = 256 * 2**20  # five times the largest published archive
@@ -67,3 +69,19 @@ def _read_member(raw: RawFile, archive: zipfile.ZipFile, member: zipfile.ZipInfo
         raise raw.failure(f"{member.filename} promises shape {shape} of {dtype}, but holds another number of bytes")
     array: npt.NDArray[Any] = np.ndarray(math.prod(shape), dtype=dtype, buffer=content, offset=body.tell())
     return array.reshape(shape, order="F" if fortran_order else "C")
+
+
+def open_npy(path: Path, remedy: str, mode: Literal["r", "c"] = "r") -> npt.NDArray[Any]:
+    """The array of a file, of which only what is used is read.
+
+    A memory map cannot be larger than the file, whatever its header promises; arrays of objects, which are pickles, are
+    refused. Errors end with the remedy, such as ``"convert the graph again"``. In mode ``"c"`` the array can be
+    changed; the changes stay in this process.
+    """
+    if not path.is_file():  # a pipe would block
+        raise AsgatError(f"{path} cannot be read: No such file; {remedy}.")
+    try:
+        return np.asarray(np.lib.format.open_memmap(path, mode=mode))
+    except Exception as error:  # the header is parsed as Python, which can fail in many ways
+        reason = getattr(error, "strerror", None) or brief(error)
+        raise AsgatError(f"{path} cannot be read: {reason}; {remedy}.") from error

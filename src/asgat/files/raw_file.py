@@ -37,10 +37,7 @@ class RawFile:
 
     @contextmanager
     def guard(self) -> Iterator[None]:
-        """Turn every exception inside into an `AsgatError` that names this file.
-
-        Any exception a reader raises, numpy's and the standard library's alike, means that the content is bad.
-        """
+        """Turns any exception inside, a sign of bad content, into an `AsgatError` that names this file."""
         try:
             yield
         except AsgatError as error:

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from asgat.errors import AsgatError
 from asgat.graph import Graph
+from asgat.spectral.top_k import row_blocks
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -73,10 +74,7 @@ def latent_relations(graph: Graph, position: Floats, distance: Callable[[Floats,
 
 
 def direction(v: Floats, u: Floats) -> Ints:
-    """Where points u [P, 2] lie, seen from v: 0 lower left, 1 upper left, 2 lower right, 3 upper right.
-
-    Equal coordinates count as right and up.
-    """
+    """Where points u [P, 2] lie from v: 0 lower left, 1 upper left, 2 lower right, 3 upper right, which has ties."""
     return 2 * (v[:, 0] <= u[:, 0]).astype(np.int64) + (v[:, 1] <= u[:, 1])
 
 
@@ -87,16 +85,14 @@ def closest_pairs(position: Floats, count: int, distance: Callable[[Floats, Floa
     """
     total = len(position)
     best, pairs = np.empty(0), np.empty((2, 0), dtype=np.int64)
-    rows = max(1, _BLOCK // max(1, total))
-    for start in range(0, total, rows):
-        stop = min(start + rows, total)
-        block = distance(position[start:stop], position[start:])
-        wanted = np.arange(start, total) > np.arange(start, stop)[:, None]
+    for rows in row_blocks(total, total, _BLOCK):
+        block = distance(position[rows], position[rows.start :])
+        wanted = np.arange(rows.start, total) > np.arange(rows.start, rows.stop)[:, None]
         if len(best) == count:  # a pair of higher numbers must be nearer to replace one
             wanted &= block < best[-1] if count else False
         row, column = np.nonzero(wanted)
         best = np.concatenate([best, block[row, column]])
-        pairs = np.concatenate([pairs, np.stack([row, column]) + start], axis=1)
+        pairs = np.concatenate([pairs, np.stack([row, column]) + rows.start], axis=1)
         order = np.argsort(best, kind="stable")[:count]
         best, pairs = best[order], pairs[:, order]
     return pairs

@@ -37,7 +37,6 @@ def euclidean(a: Floats, b: Floats) -> Floats:
 
 
 def hyperbolic(a: Floats, b: Floats) -> Floats:
-    """The distance of the Poincaré disc."""
     inside_a, inside_b = (1 - np.square(points).sum(axis=1) for points in (a, b))
     return np.asarray(np.arccosh(1 + 2 * np.square(euclidean(a, b)) / (inside_a[:, None] * inside_b)))
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asgat.errors import AsgatError
-from asgat.geometry.mds import scaled_positions
+from asgat.geometry.isomap import scaled_positions
 from asgat.graph import Graph
 from asgat.graph.hops import hop_distances
 from asgat.kernels.cpu.jit import compiled

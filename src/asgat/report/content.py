@@ -11,10 +11,9 @@ from scipy.stats import binomtest
 
 from asgat.errors import AsgatError, brief
 from asgat.estimator.trained_run import TrainedRun
-from asgat.explain import BAND_NAMES, BANDS
 from asgat.explain.attention_rows import pair_hops, select_nodes
 from asgat.explain.copies import SIDES, operator_rows, split_copies
-from asgat.explain.responses import Floats, Ints, filter_response, response_shape
+from asgat.explain.responses import BAND_TABLE, Floats, Ints, filter_response, response_shape
 from asgat.files.raw_file import RawFile
 from asgat.graph import Graph
 from asgat.graph.homophily import beta, node_homophily
@@ -32,7 +31,6 @@ BINS = 5  # of β_v
 
 
 def report_content(run: TrainedRun) -> dict[str, Any]:
-    """Everything a report of a run shows."""
     result = RunDirectory(run.path).read_result()
     prediction = np.asarray(run.logits().argmax(dim=-1).cpu().numpy(), dtype=np.int64)
     filters = distance = None
@@ -63,7 +61,7 @@ def report_content(run: TrainedRun) -> dict[str, Any]:
         "homophily": accuracy_by_homophily(run, prediction),
         "confusion": confusion(run, prediction),
         "distance": distance,
-        "bands": [{"name": name, "from": low, "to": high} for name, (low, high) in zip(BAND_NAMES, BANDS, strict=True)],
+        "bands": BAND_TABLE,
         "explorer": explorer(run, prediction),
     }
 

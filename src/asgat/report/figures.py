@@ -1,5 +1,6 @@
-"""Figures of trained models and of their scores."""
+"""Figures of trained models and of their scores, and what all figures share: style and file."""
 
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -7,10 +8,32 @@ from typing import Any
 import numpy as np
 
 from asgat.explain.responses import filter_response, response_shape
+from asgat.files.atomic import write_atomic
 from asgat.graph import Graph
 from asgat.nn.attention_model import AttentionModel
-from asgat.report.drawing import new_figure, style_axis, write_png
 from asgat.spectral import spectral_density
+
+
+def new_figure(width: float, height: float) -> Any:
+    """An empty figure; its size is in inches."""
+    from matplotlib.figure import Figure  # not pyplot, which would change a notebook's backend and open figures
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def style_axis(axis: Any, grid: str = "both") -> None:
+    """A light grid behind the data, no frame at the top and right."""
+    axis.grid(axis=grid, color="0.92")
+    axis.set_axisbelow(True)
+    axis.spines[["top", "right"]].set_visible(False)
+
+
+def write_png(figure: Any, path: Path, dpi: int = 150) -> Path:
+    """Writes a figure as a PNG file and returns its path."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=dpi)
+    write_atomic(path, buffer.getvalue())
+    return path
 
 
 def filter_figure(model: AttentionModel, graph: Graph, path: Path, title: str) -> Path:
@@ -50,10 +73,7 @@ def filter_figure(model: AttentionModel, graph: Graph, path: Path, title: str) -
 
 
 def comparison_figure(rows: Sequence[Mapping[str, Any]], path: Path) -> Path:
-    """Draws the test scores of several models as bars, mean and standard deviation over runs, in the order given.
-
-    The rows are results as in ``result.json``, all of one data set.
-    """
+    """Draws test scores on one data set, bars of mean and standard deviation; rows are as in ``result.json``."""
     scores = {"micro_f1": ("micro-F1", "#1b6ca8"), "macro_f1": ("macro-F1", "#f2a65a")}
     if "roc_auc" in rows[0]:
         scores = {"roc_auc": ("ROC-AUC", "#1b6ca8"), "micro_f1": ("micro-F1", "#f2a65a")}

@@ -26,7 +26,6 @@ class Finding:
 
 
 def data_findings(run: TrainedRun) -> Iterator[Finding]:
-    """Findings about the graph and its labels."""
     graph, y, names = run.graph, run.y, run.class_names
     homophily = beta(graph, y)
     if np.isfinite(homophily):
@@ -58,7 +57,6 @@ def data_findings(run: TrainedRun) -> Iterator[Finding]:
 
 
 def training_findings(run: TrainedRun, result: dict[str, Any], prediction: Ints) -> Iterator[Finding]:
-    """Findings about the training."""
     y, test, train = run.y, run.test_mask, run.train_mask
     area = (result.get("roc_auc") or {}).get("mean")
     if run.dataset.metric == "roc_auc" and area is not None:

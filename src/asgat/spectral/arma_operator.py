@@ -12,8 +12,7 @@ from asgat.filters.spectral_filter import SpectralFilter
 from asgat.graph import Graph
 from asgat.spectral.conjugate_gradients import Product, Solve, conjugate_gradients
 from asgat.spectral.graph_operator import GraphOperator
-from asgat.spectral.rational import Rational, RationalFit
-from asgat.spectral.rational_response import Fallback, RationalResponse
+from asgat.spectral.rational import Fallback, Rational, RationalFit, RationalResponse
 from asgat.spectral.shifted_laplacian import LambdaMax, ShiftedLaplacian
 from asgat.spectral.spectral_operator import UNREACHABLE
 from asgat.spectral.top_k import row_blocks, top_by_blocks
@@ -43,10 +42,6 @@ class ArmaOperator(GraphOperator):
         tolerance: largest residual :math:`\lVert E_u - q(X) Z_u \rVert` a solution may have.
         lambda_max, dtype, device: as for :class:`ChebyshevOperator`.
         block_bytes: working memory allowed for one block of rows.
-
-    Attributes:
-        rational: the fits and the record of heads that fell back.
-        steps_taken, residual: conjugate-gradient steps of the last solution and its largest residual.
     """
 
     capturable = False
@@ -74,7 +69,7 @@ class ArmaOperator(GraphOperator):
         self.graph, self.num_nodes = graph, graph.num_nodes
         self.device, self.dtype = torch.device(device), dtype
         self.steps, self.tolerance, self.block_bytes = steps, tolerance, block_bytes
-        self.steps_taken, self.residual = 0, 0.0
+        self.steps_taken, self.residual = 0, 0.0  # conjugate-gradient steps of the last solution, its largest residual
         self.shifted = ShiftedLaplacian(graph, lambda_max, dtype, self.device)
         self.lambda_max = self.shifted.lambda_max
         self.rational = RationalResponse(fit, self.lambda_max, dtype, self.device)

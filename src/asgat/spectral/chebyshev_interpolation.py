@@ -9,7 +9,7 @@ from torch import Tensor
 
 from asgat.errors import AsgatError
 from asgat.filters.spectral_filter import SpectralFilter
-from asgat.spectral.rational_response import RationalResponse
+from asgat.spectral.rational import RationalResponse
 
 
 @dataclass(eq=False)

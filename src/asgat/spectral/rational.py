@@ -1,7 +1,8 @@
-"""Rational functions fitted to a response, with denominators that conjugate gradients can invert."""
+"""Rational functions in place of a filter's responses, with denominators that conjugate gradients can invert."""
 
 import copy
 import math
+from collections import deque
 from dataclasses import dataclass
 from typing import Self
 
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor
 
 from asgat.errors import AsgatError
+from asgat.filters.spectral_filter import SpectralFilter
 
 ROUNDS = 2  # refinements of the denominator; a third gains a few per cent
 _RIDGES = tuple(10.0**exponent for exponent in range(-4, 3))
@@ -16,19 +18,12 @@ _RIDGES = tuple(10.0**exponent for exponent in range(-4, 3))
 
 @dataclass(frozen=True, eq=False)
 class Rational:
-    r""":math:`p(x) / q(x) = \sum_j b_j T_j(x) / (1 + \sum_{j \ge 1} a_j T_j(x))` on [-1, 1], one for every head.
+    r""":math:`p(x) / q(x) = \sum_j b_j T_j(x) / (1 + \sum_{j \ge 1} a_j T_j(x))` on [-1, 1], one for every head."""
 
-    Attributes:
-        numerator: b [heads, Q + 1], in double precision.
-        denominator: a [heads, P], without :math:`a_0 = 1`; constant.
-        residual: largest error on the points of the fit, [heads]; not finite where no fit was found.
-        condition: bound on max q / min q over [-1, 1], [heads].
-    """
-
-    numerator: Tensor
-    denominator: Tensor
-    residual: Tensor
-    condition: Tensor
+    numerator: Tensor  # b [heads, Q + 1], in double precision
+    denominator: Tensor  # a [heads, P], without a_0 = 1; constant
+    residual: Tensor  # largest error on the points of the fit, [heads]; not finite where no fit was found
+    condition: Tensor  # bound on max q / min q over [-1, 1], [heads]
 
     def __call__(self, x: Tensor) -> Tensor:
         """Values [heads, n] at points [n] of [-1, 1], differentiable in the numerator."""
@@ -59,17 +54,13 @@ class RationalFit:
 
     The normal equations of the numerator have a condition of at most about ``condition`` squared. A fit costs O(heads ·
     (points · (P + Q) + (P + Q)³)), a few milliseconds for a dozen heads.
-
-    Args:
-        numerator, denominator: degrees Q and P.
-        condition: largest max q / min q.
-        fit_error: error relative to the largest response up to which no further round is needed: a smooth response then
-            needs no denominator, and no high order to be expanded.
     """
 
-    numerator: int = 18
-    denominator: int = 12
-    condition: float = 30.0
+    numerator: int = 18  # degree Q
+    denominator: int = 12  # degree P
+    condition: float = 30.0  # largest max q / min q
+    # Error relative to the largest response up to which no further round is needed: a smooth response then needs no
+    # denominator, and no high order to be expanded.
     fit_error: float = 0.01
 
     def __post_init__(self) -> None:
@@ -200,3 +191,69 @@ def polynomial_bound(coefficients: Tensor) -> Tensor:
     x = torch.cos(math.pi * (torch.arange(points, dtype=torch.float64, device=coefficients.device) + 0.5) / points)
     values = coefficients.double() @ chebyshev_values(x, degree).t()
     return values.abs().amax(dim=1) / math.cos(math.pi * degree / (2 * points))  # by Bernstein's inequality
+
+
+@dataclass(frozen=True)
+class Fallback:
+    """Heads that were evaluated with a polynomial, q = 1, because their rational function could not be used."""
+
+    heads: int  # the most in one evaluation
+    evaluations: int  # number of evaluations with such heads
+    residual: float  # the largest, of conjugate gradients or of a fit
+
+
+class RationalResponse:
+    r"""Fits :math:`g \approx p / q` to filters and records what could not be used; owned by the ARMA operators.
+
+    The denominator is fitted again whenever the response has changed; gradients treat it as a constant. Filters are
+    evaluated on [0, ``lambda_max``] in ``dtype``.
+    """
+
+    def __init__(self, fit: RationalFit, lambda_max: float, dtype: torch.dtype, device: torch.device) -> None:
+        self.fit, self.lambda_max, self.dtype = fit.to(device), lambda_max, dtype
+        self.denominator: Tensor | None = None  # used for all filters; scores are then linear in the response
+        self.fallback: Fallback | None = None  # heads that could not be used, since the last take_fallback
+        self._known: deque[tuple[Tensor, Tensor]] = deque(maxlen=4)
+
+    def __call__(self, filter: SpectralFilter, polynomial: Tensor | None = None) -> Rational:
+        """The rational functions of a filter's heads on [-1, 1], with q = 1 for the heads of a mask ``polynomial``."""
+        if torch.compiler.is_compiling():  # rounds depend on the data
+            fitted: Rational = torch.compiler.disable(self.__call__)(filter, polynomial)  # type: ignore[no-untyped-call]
+            return fitted
+        points = self.fit.points
+        with torch.autocast(points.device.type, enabled=False):
+            response = filter((self.lambda_max / 2.0 * (points + 1.0)).to(self.dtype)).t()  # [heads, points]
+        denominator = self._denominator(response)
+        if polynomial is not None:
+            return self.fit(response, denominator.masked_fill(polynomial.unsqueeze(1), 0.0))
+        rational = self.fit(response, denominator)
+        failed = ~rational.residual.isfinite()
+        if bool(failed.any()):
+            self.record(int(failed.sum()), math.inf)
+        return rational
+
+    def record(self, heads: int, residual: float) -> None:
+        """Add one evaluation in which so many heads fell back to a polynomial."""
+        before = self.fallback or Fallback(0, 0, 0.0)
+        self.fallback = Fallback(max(heads, before.heads), before.evaluations + 1, max(residual, before.residual))
+
+    def take_fallback(self) -> Fallback | None:
+        taken, self.fallback = self.fallback, None
+        return taken
+
+    def to(self, device: torch.device, dtype: torch.dtype) -> Self:
+        moved = copy.copy(self)
+        moved.fit, moved.dtype, moved._known = self.fit.to(device), dtype, deque(maxlen=4)
+        moved.denominator = None if self.denominator is None else self.denominator.to(device)
+        return moved
+
+    def _denominator(self, response: Tensor) -> Tensor:
+        """Remembered for the last responses: an epoch trains with the filters that the last one was evaluated with."""
+        if self.denominator is not None:
+            return self.denominator
+        for known, denominator in self._known:
+            if known.shape == response.shape and torch.equal(known, response):
+                return denominator
+        denominator = self.fit.best_denominator(response)
+        self._known.append((response.detach(), denominator))
+        return denominator

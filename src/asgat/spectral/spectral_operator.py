@@ -10,7 +10,7 @@ from torch import Tensor
 from asgat.errors import AsgatError
 from asgat.filters.spectral_filter import SpectralFilter
 from asgat.spectral.certificate import Certificate
-from asgat.spectral.rational_response import Fallback
+from asgat.spectral.rational import Fallback
 from asgat.spectral.top_k import top_k
 
 UNREACHABLE = float("-inf")

@@ -10,8 +10,7 @@ from torch import Tensor
 from asgat.filters.spectral_filter import SpectralFilter
 from asgat.graph import Graph
 from asgat.spectral.certificate import Certificate, SampledCertificate
-from asgat.spectral.rational import RationalFit, chebyshev_values
-from asgat.spectral.rational_response import Fallback, RationalResponse
+from asgat.spectral.rational import Fallback, RationalFit, RationalResponse, chebyshev_values
 from asgat.tables.table_operator import TableOperator
 
 _FINE = 1 << 14  # points at which an expansion is compared with the rational function

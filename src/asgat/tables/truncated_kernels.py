@@ -202,36 +202,8 @@ def _recurrence(n: int, edges: Arrays, behind: Array, term: Array, chain: Array)
 
 
 @compiled(set())
-def _largest_but(skip: int, values: Array) -> Any:
-    """The value that ``skip`` others precede in descending order (quickselect; reorders the array)."""
-    low, high = 0, len(values) - 1
-    while low < high:
-        pivot = values[(low + high) // 2]
-        i, j = low, high
-        while i <= j:
-            while values[i] > pivot:
-                i += 1
-            while values[j] < pivot:
-                j -= 1
-            if i <= j:
-                values[i], values[j] = values[j], values[i]
-                i += 1
-                j -= 1
-        if skip <= j:
-            high = j
-        elif skip >= i:
-            low = i
-        else:
-            break
-    return values[skip]
-
-
-@compiled(set())
 def _choose(n: int, neighbours: int, node: Array, mass: Array, term: Array, best: Array, key: Array) -> tuple[int, int]:
-    """Put the candidates into ``key``, ascending, as global number · len(node) + local number.
-
-    Returns how many were chosen and how many were reached.
-    """
+    """Puts candidates into ``key``, ascending, as global · len(node) + local number; counts chosen and reached."""
     candidates = len(key)
     best[:n] = 0.0
     for i in range(1, len(term)):
@@ -246,7 +218,7 @@ def _choose(n: int, neighbours: int, node: Array, mass: Array, term: Array, best
         reached += best[a] > 0.0
     least, ties = 0.0, 0
     if reached > candidates:
-        least = _largest_but(candidates - 1, best[:n].copy())
+        least = np.partition(best[:n], n - candidates)[n - candidates]
         ties = candidates
         for a in range(n):
             ties -= best[a] > least

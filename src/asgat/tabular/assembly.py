@@ -57,29 +57,19 @@ def read_graph(
 def assemble(
     edges: Table,
     nodes: Table,
-    label: str | None = None,
-    id: str | None = None,
+    label: str | None = None,  # of classes; nodes without a value are to be predicted
+    id: str | None = None,  # of this and the next roles, None looks for the usual names
     source: str | None = None,
     target: str | None = None,
     weight: str | None = None,
     split: str | None = None,
-    ignore: Sequence[str] = (),
-    optional: Sequence[str] = (),
-    name: str = "graph",
-    numbered: bool = False,
-    directed: bool = False,
+    ignore: Sequence[str] = (),  # columns that are not features
+    optional: Sequence[str] = (),  # those of the roles label and split whose column may be absent
+    name: str = "graph",  # for reports
+    numbered: bool = False,  # nodes without ids are numbered from 0, and a negative label means that there is none
+    directed: bool = False,  # whether edges have a direction, from source to target
 ) -> UserGraph:
-    """Makes a graph from a table of edges and one of nodes.
-
-    Args:
-        label: the column of classes; nodes without a value are to be predicted.
-        id, source, target, weight, split: columns; None looks for the usual names.
-        ignore: columns that are not features.
-        optional: those of the roles label and split whose column may be absent.
-        name: a name for reports.
-        numbered: whether nodes without ids are numbered from 0, and a negative label means that there is none.
-        directed: whether edges have a direction, from source to target.
-    """
+    """Makes a graph from a table of edges and one of nodes, and the columns for their roles."""
     if numbered and id in (None, "id") and not any(usual in nodes.columns for usual in IDS):
         nodes = replace(nodes, columns={"id": Column.of_array("id", np.arange(len(nodes))), **nodes.columns})
     label = None if "label" in optional and label not in nodes.columns else label

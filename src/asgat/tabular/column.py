@@ -1,12 +1,10 @@
 """A column of a table: texts or numbers, some of them missing."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -34,19 +32,19 @@ class Column:
     missing: npt.NDArray[np.bool_]
 
     @classmethod
-    def of_texts(cls, name: str, values: Sequence[str]) -> Column:
+    def of_texts(cls, name: str, values: Sequence[str]) -> Self:
         """Texts, of which those in ``MISSING`` mean that there is no value."""
         absent = {value for value in set(values) if value.strip() in MISSING}
         return cls(name, values, np.fromiter((value in absent for value in values), bool, len(values)))
 
     @classmethod
-    def of_array(cls, name: str, values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None = None) -> Column:
+    def of_array(cls, name: str, values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None = None) -> Self:
         """Numbers or booleans; NaN is missing."""
         absent = np.zeros(len(values), dtype=bool) if missing is None else missing
         return cls(name, values, absent | np.isnan(values) if values.dtype.kind == "f" else absent)
 
     @classmethod
-    def of_objects(cls, name: str, values: Iterable[Any]) -> Column:
+    def of_objects(cls, name: str, values: Iterable[Any]) -> Self:
         """Python objects of any kind, as node attributes or a data frame's column hold them."""
         items = [None if isinstance(value, (float, np.floating)) and math.isnan(value) else value for value in values]
         kinds = {type(item) for item in items if item is not None}
@@ -70,11 +68,11 @@ class Column:
     def is_text(self) -> bool:
         return not isinstance(self.values, np.ndarray)
 
-    def take(self, nodes: npt.NDArray[np.int64]) -> Column:
+    def take(self, nodes: npt.NDArray[np.int64]) -> Self:
         """The same column for some rows."""
         values = self.values
         part = values[nodes] if isinstance(values, np.ndarray) else [values[i] for i in nodes.tolist()]
-        return Column(self.name, part, self.missing[nodes])
+        return type(self)(self.name, part, self.missing[nodes])
 
     @property
     def numbers(self) -> npt.NDArray[np.float64] | None:
@@ -111,9 +109,7 @@ def _number(text: str) -> float | None:
     if bare in MISSING:
         return math.nan
     try:
-        return (
-            float(bare) if "_" not in bare and bare.isascii() else None
-        )  # Python reads 1_000 and digits of all scripts
+        return float(bare) if "_" not in bare and bare.isascii() else None  # Python reads 1_000 and all scripts
     except ValueError:
         return None
 

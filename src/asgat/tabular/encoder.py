@@ -20,25 +20,18 @@ DEGREE = ("constant", "log degree")
 
 @dataclass(frozen=True)
 class Feature:
-    """How one column becomes numbers.
-
-    Args:
-        kind: a number is centred and scaled, a boolean is 0 or 1, a category has an output column per value.
-        other: whether rarer values share one more output column.
-        flag: whether one more output column marks missing values.
-    """
+    """How one column becomes numbers."""
 
     name: str
-    kind: Kind
+    kind: Kind  # a number is centred and scaled, a boolean is 0 or 1, a category has an output column per value
     centre: float = 0.0
     scale: float = 1.0
     categories: tuple[str, ...] = ()
-    other: bool = False
-    flag: bool = False
+    other: bool = False  # whether rarer values share one more output column
+    flag: bool = False  # whether one more output column marks missing values
 
     @property
     def outputs(self) -> list[str]:
-        """Names of the output columns."""
         if self.kind == "unused":
             return []
         if self.kind == "category":
@@ -77,7 +70,6 @@ class FeatureEncoder:
 
     @property
     def names(self) -> list[str]:
-        """Names of the encoded columns."""
         return list(DEGREE) if self.degree else [name for feature in self.features for name in feature.outputs]
 
     def transform(self, columns: Sequence[Column], graph: Graph) -> tuple[npt.NDArray[np.float32], list[str]]:

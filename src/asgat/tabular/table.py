@@ -55,10 +55,7 @@ class Table:
 
 
 def read_table(path: Path | str, row_bytes: int = 0) -> Table:
-    """Reads a file as its ending says.
-
-    ``row_bytes`` are what a row will take in addition to its cells; they count in what a packed file may expand to.
-    """
+    """Reads a file as its ending says; ``row_bytes`` beyond its cells count in what a packed file may expand to."""
     path = Path(path)
     ending = path.suffix.lower()
     if ending not in (".csv", ".tsv", ".parquet", ".npz"):

@@ -1,11 +1,9 @@
 """A user's graph before anything is encoded: ids, edges and columns."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,38 +18,27 @@ class UserGraph:
 
     It can be indexed like an array of nodes, ``graph[[0, 3]]``: the whole graph with some of its nodes selected, which
     is what scikit-learn's cross-validation passes to an estimator.
-
-    Args:
-        edges: rows of ``ids`` that are connected, [2, E]; directions, repetitions and self-loops as they were given.
-        weight: of every edge; None is 1.
-        label: the class of every node, where it is known.
-        split: the part every node is in.
-        columns: the user's column for each role: id, source, target, weight, label, split.
-        notes: what was noticed or changed while reading, in sentences.
-        chosen: rows of the selected nodes; None is all.
-        directed: whether the direction of edges is used.
-        reciprocal: their :func:`~asgat.tabular.direction.reciprocal_share`.
     """
 
     ids: Sequence[str]
-    edges: npt.NDArray[np.int64]
+    edges: npt.NDArray[np.int64]  # connected rows of ``ids``, [2, E]; directions, repetitions and loops as given
     features: Sequence[Column]
-    weight: npt.NDArray[np.float64] | None = None
-    label: Column | None = None
-    split: Column | None = None
-    columns: dict[str, str | None] = field(default_factory=dict)
-    notes: Sequence[str] = ()
+    weight: npt.NDArray[np.float64] | None = None  # of every edge; None is 1
+    label: Column | None = None  # the class of every node, where it is known
+    split: Column | None = None  # the part every node is in
+    columns: dict[str, str | None] = field(default_factory=dict)  # the user's column for each role, such as id
+    notes: Sequence[str] = ()  # what was noticed or changed while reading, in sentences
     name: str = "graph"
-    chosen: npt.NDArray[np.int64] | None = None
-    directed: bool = False
-    reciprocal: float | None = None
+    chosen: npt.NDArray[np.int64] | None = None  # rows of the selected nodes; None is all
+    directed: bool = False  # whether the direction of edges is used
+    reciprocal: float | None = None  # their :func:`~asgat.tabular.direction.reciprocal_share`
 
     @cached_property
     def graph(self) -> Graph:
         """The same edges as a graph, undirected unless ``directed``."""
         return Graph.from_edges(self.edges, len(self.ids), self.weight, directed=self.directed)
 
-    def select(self, chosen: npt.NDArray[np.int64] | None) -> UserGraph:
+    def select(self, chosen: npt.NDArray[np.int64] | None) -> Self:
         """The same graph with these nodes selected, all of them for None."""
         other = replace(self, chosen=chosen)
         other.__dict__["graph"] = self.graph  # built once
@@ -63,7 +50,6 @@ class UserGraph:
 
     @property
     def nodes(self) -> npt.NDArray[np.int64]:
-        """Rows of the selected nodes."""
         return np.arange(self.num_nodes) if self.chosen is None else self.chosen
 
     @property
@@ -73,7 +59,7 @@ class UserGraph:
     def __len__(self) -> int:
         return len(self.nodes)
 
-    def __getitem__(self, key: Any) -> UserGraph:
+    def __getitem__(self, key: Any) -> Self:
         return self.select(np.atleast_1d(self.nodes[key[0] if isinstance(key, tuple) else key]))
 
     def __repr__(self) -> str:

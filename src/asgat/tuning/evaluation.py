@@ -30,18 +30,15 @@ MAX_CACHED = 12  # operators and feature matrices
 
 @dataclass(frozen=True)
 class TrialScore:
-    """A trial's score: mean and standard deviation over the runs; ``diverged`` runs count 0.
-
-    ``macro`` is the mean macro-F1 of the same nodes, ``val`` the mean score of the validation nodes.
-    """
+    """A trial's score, over its runs."""
 
     mean: float
     std: float
-    macro: float
-    val: float
+    macro: float  # mean macro-F1 of the same nodes
+    val: float  # mean score of the validation nodes
     epochs: float
     restarts: int
-    diverged: int
+    diverged: int  # runs that did, and count 0
     seconds: float
 
 
@@ -49,14 +46,8 @@ class Evaluation:
     """Trains configurations on the runs of a data set, on splits from which the test nodes are removed.
 
     What a model precomputes from the graph, mostly a candidate table, is shared by configurations with the same
-    graph-dependent settings.
-
-    Args:
-        dataset, model, runs, seed, device: as for :func:`asgat.training.runner.run`.
-        folds: parts of the training nodes; a run is trained once without each part, and scored on that part: early
-            stopping uses the validation nodes, so their score is optimistic. 0 for one training and that score.
-        macro: score by the mean of that score and macro-F1, in which all classes have the same weight.
-        both: with folds, score by the mean of the nodes left out and the validation nodes.
+    graph-dependent settings. With ``folds``, parts of the training nodes, a run is trained once without each part, and
+    scored on that part: early stopping uses the validation nodes, so their score is optimistic.
     """
 
     def __init__(
@@ -66,9 +57,9 @@ class Evaluation:
         runs: Sequence[int],
         seed: int,
         device: torch.device | str = "cpu",
-        folds: int = 0,
-        macro: bool = False,
-        both: bool = False,
+        folds: int = 0,  # none: one training, scored on the validation nodes
+        macro: bool = False,  # score by the mean of that score and macro-F1, in which all classes have the same weight
+        both: bool = False,  # with folds, score by the mean of the nodes left out and the validation nodes
     ) -> None:
         self.dataset, self.model, self.spec = dataset, model, model_spec(model)
         self.macro, self.both = macro, both

@@ -1,4 +1,4 @@
-"""The settings a search tries, read from ``space.toml``."""
+"""The settings a search tries: ranges from ``space.toml``, and known good ones from ``known_settings.toml``."""
 
 import tomllib
 from dataclasses import dataclass
@@ -8,7 +8,26 @@ from typing import Any
 from asgat.errors import AsgatError
 from asgat.nn.registry import make_config, model_spec
 from asgat.recipe import SHARED, load_config, read_recipe
-from asgat.tuning.known_settings import first_settings
+
+Settings = dict[str, Any]
+
+_KNOWN = tomllib.loads(resources.files(__package__).joinpath("known_settings.toml").read_text("utf-8"))
+CHEBYSHEV: dict[str, Settings] = _KNOWN["published"]["chebyshev"]
+EXACT: dict[str, Settings] = _KNOWN["published"]["exact"]
+
+
+def published_settings(dataset: str, operator: str = "chebyshev") -> Settings:
+    """The authors' settings for a data set and an operator; those of Chebyshev if the operator has none."""
+    return dict((EXACT if operator == "exact" else {}).get(dataset, CHEBYSHEV[dataset]))
+
+
+def first_settings(dataset: str, operator: str = "chebyshev") -> list[Settings]:
+    """The settings that a search on a data set tries first."""
+    starts = []
+    for start in _KNOWN["starts"].get(dataset, []):
+        published = published_settings(dataset, operator) if "published" in start else {}
+        starts.append({**published, **{key: value for key, value in start.items() if key != "published"}})
+    return starts
 
 
 @dataclass(frozen=True)

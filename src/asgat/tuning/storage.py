@@ -1,42 +1,32 @@
 """Storage of a study: a journal file, or a database that several machines share."""
 
-from __future__ import annotations
-
 import json
+import os
 import time
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, BinaryIO
+
+from filelock import FileLock
 
 from asgat.errors import AsgatError
 from asgat.files.raw_file import check_regular
 
-if TYPE_CHECKING:
-    from optuna.storages import BaseStorage
+try:
+    import optuna as optuna
+    from optuna.storages import BaseStorage, JournalStorage, RDBStorage
+    from optuna.storages.journal import JournalFileBackend
+except ImportError:
+    raise AsgatError("A search needs Optuna; install it with `pip install 'asgat[tune]'`.") from None
 
+optuna.logging.set_verbosity(optuna.logging.ERROR)
 TRIES = 10
 BEGINNING = b'{"op_code":'  # of every journal
 
 
-def import_optuna() -> Any:
-    """Optuna without its log messages, or an error that names the extra."""
-    try:
-        optuna = import_module("optuna")
-    except ImportError:
-        raise AsgatError("A search needs Optuna; install it with `pip install 'asgat[tune]'`.") from None
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    return optuna
-
-
 def open_storage(place: str) -> BaseStorage:
     """Opens a storage, given the path of a journal file or the URL of a database such as PostgreSQL."""
-    import_optuna()
     if "://" in place:
         return _database(place)
-    from optuna.storages import JournalStorage
-
-    from asgat.tuning.journal import Journal
-
     path = Path(place)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -65,7 +55,6 @@ def workers_folder(place: str) -> Path | None:
 
 
 def _database(url: str) -> BaseStorage:
-    from optuna.storages import RDBStorage
     from sqlalchemy import exc
     from sqlalchemy.pool import NullPool  # queries are rare: no connection is kept open between them
 
@@ -91,3 +80,49 @@ def _database(url: str) -> BaseStorage:
             error = raced
             time.sleep(0.5)
     raise AsgatError(f"The database of --storage cannot be used: {error}")
+
+
+class Journal(JournalFileBackend):
+    """Optuna's journal with a lock that ends with its process, and without the half line a killed writer leaves.
+
+    Optuna itself waits half a minute for the lock of a dead writer, and cannot read a journal in which a line was
+    appended to half of another.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        super().__init__(str(path))
+        self.path = Path(path)
+        self._mutex = FileLock(f"{path}.flock")
+
+    def append_logs(self, logs: list[dict[str, Any]]) -> None:
+        """Appends lines, all of them or none."""
+        text = "".join(json.dumps(log, separators=(",", ":")) + "\n" for log in logs).encode()
+        try:
+            with self._mutex, self.path.open("r+b") as file:
+                end = _end_of_lines(file)
+                file.truncate(end)
+                try:
+                    file.seek(end)
+                    file.write(text)
+                    file.flush()
+                    os.fsync(file.fileno())
+                except BaseException:
+                    os.truncate(self.path, end)
+                    raise
+        except OSError as error:
+            raise AsgatError(
+                f"{self.path} cannot be written: {error.strerror}. Free some space, or choose another --storage."
+            ) from error
+
+
+def _end_of_lines(file: BinaryIO) -> int:
+    """The position after the last complete line."""
+    end = file.seek(0, os.SEEK_END)
+    while end:
+        start = max(0, end - 65536)
+        file.seek(start)
+        found = file.read(end - start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from asgat.report.drawing import new_figure, write_png
+from asgat.report.figures import new_figure, write_png
 from asgat.tuning.space import Range, Space
 
 

@@ -8,8 +8,6 @@ With a single worker, a search that was killed and restarted ends with the same 
 position of a trial seeds its sampler and decides which trials it is trained with.
 """
 
-from __future__ import annotations
-
 import json
 import time
 import warnings
@@ -18,7 +16,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -26,15 +24,9 @@ from asgat.config import TrainConfig
 from asgat.errors import AsgatError
 from asgat.nn.registry import make_config
 from asgat.tuning.evaluation import TrialScore
-from asgat.tuning.heartbeat import heartbeat, last_stamp, stamp
 from asgat.tuning.space import BATCHED, Range, SearchSpace, trial_settings
-from asgat.tuning.storage import import_optuna
-from asgat.tuning.worker import Worker
-
-if TYPE_CHECKING:
-    from optuna import Study, Trial
-    from optuna.storages import BaseStorage
-    from optuna.trial import FrozenTrial
+from asgat.tuning.storage import optuna
+from asgat.tuning.worker import Worker, heartbeat, last_stamp, stamp
 
 Evaluate = Callable[[Sequence[TrainConfig]], list[TrialScore]]
 OnTrial = Callable[[dict[str, Any]], None]
@@ -43,42 +35,30 @@ RETRY_OF = "retry_of"  # user attribute in studies of earlier versions: number o
 
 
 class Tuner:
-    """A worker of a study.
-
-    Args:
-        storage: where the study is kept.
-        name: the study's name there.
-        model: a model's name in the registry.
-        search: the search space.
-        facts: data set, runs, seed and so on; a study of that name with other facts is refused.
-        seed: seed of the sampler; with one worker the trials are the same every time.
-        batch: number of trials of one architecture that are trained as one program.
-        workers: folder of the locks of all workers, if they share one.
-    """
+    """A worker of a study."""
 
     heartbeat, timeout = 20.0, 90.0  # seconds between two stamps of a trial, and after which it counts as lost
 
     def __init__(
         self,
-        storage: BaseStorage,
-        name: str,
+        storage: optuna.storages.BaseStorage,
+        name: str,  # of the study in the storage
         model: str,
         search: SearchSpace,
-        facts: dict[str, Any],
-        seed: int = 0,
-        batch: int = 4,
-        workers: Path | None = None,
+        facts: dict[str, Any],  # data set, runs and so on; a study of that name with other facts is refused
+        seed: int = 0,  # of the sampler; with one worker the trials are the same every time
+        batch: int = 4,  # trials of one architecture that are trained as one program
+        workers: Path | None = None,  # folder of the locks of all workers, if they share one
     ) -> None:
-        self.optuna = import_optuna()
         self.storage, self.model, self.search, self.seed, self.batch = storage, model, search, seed, batch
         self.worker = Worker(workers)
         wanted = json.dumps({**facts, "held": search.fixed, "space": list(search.space)}, sort_keys=True, default=str)
         with self.worker.exclusive() as exclusive:
             try:
-                self.study: Study = self.optuna.create_study(storage=storage, study_name=name, direction="maximize")
+                self.study: optuna.Study = optuna.create_study(storage=storage, study_name=name, direction="maximize")
                 patience = 0.0
-            except self.optuna.exceptions.DuplicatedStudyError:
-                self.study = self.optuna.load_study(storage=storage, study_name=name)
+            except optuna.exceptions.DuplicatedStudyError:
+                self.study = optuna.load_study(storage=storage, study_name=name)
                 patience = 0.0 if exclusive else 5.0  # its creator may be about to write the facts
             give_up = time.monotonic() + patience
             while "facts" not in self.study.user_attrs and time.monotonic() < give_up:
@@ -135,14 +115,12 @@ class Tuner:
             raise AsgatError(f"No trial could be trained: {best['error']}")
         return best
 
-    def _trials(self) -> list[FrozenTrial]:
+    def _trials(self) -> list[optuna.trial.FrozenTrial]:
         return self.study.get_trials(deepcopy=False)
 
-    # -- one batch ----------------------------------------------------------------------------------------------------
-
-    def _ask(self, count: int, trials: int) -> list[Trial]:
+    def _ask(self, count: int, trials: int) -> list[optuna.Trial]:
         """Trials of one architecture, or those waiting in the queue."""
-        asked: list[Trial] = []
+        asked: list[optuna.Trial] = []
         fixed: dict[str, Any] = {}
         batch: int | None = None
         for _ in range(count):
@@ -155,7 +133,7 @@ class Tuner:
             everything = self._trials()
             if sum(before.state.name != "FAIL" for before in everything[: trial.number]) >= trials:
                 trial.set_user_attr(SURPLUS, True)  # other workers asked at the same time
-                self.study.tell(trial, state=self.optuna.trial.TrialState.FAIL)
+                self.study.tell(trial, state=optuna.trial.TrialState.FAIL)
                 break
             place = position(everything[trial.number], everything)
             batch = place // self.batch if batch is None else batch
@@ -173,16 +151,16 @@ class Tuner:
 
     def _sampler(self, place: int, fixed: dict[str, Any]) -> Any:
         """Seeded by the trial's position: workers draw differently, and a restarted study draws the same."""
-        samplers = self.optuna.samplers
+        samplers = optuna.samplers
         # Univariate: nothing is drawn before the trial's position, and so its seed, is known.
         sampler = samplers.TPESampler(seed=(1_000_003 * self.seed + place) % 2**32, multivariate=False)
         if not fixed:
             return sampler
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", self.optuna.exceptions.ExperimentalWarning)
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             return samplers.PartialFixedSampler(fixed, sampler)
 
-    def _train(self, group: list[Trial], evaluate: Evaluate, on_trial: OnTrial | None) -> None:
+    def _train(self, group: list[optuna.Trial], evaluate: Evaluate, on_trial: OnTrial | None) -> None:
         settings = [trial_settings(self.search, trial.params) for trial in group]
         configs = [make_config(self.model, **values) for values in settings]
         error = ""
@@ -204,13 +182,11 @@ class Tuner:
                 trial.set_user_attr("settings", values)
                 trial.set_user_attr("score", asdict(score))
                 self.study.tell(trial, score.mean)
-            except (ValueError, self.optuna.exceptions.UpdateFinishedTrialError):
+            except (ValueError, optuna.exceptions.UpdateFinishedTrialError):
                 continue  # another worker took it over
             if on_trial:
                 everything = self._trials()
                 on_trial(self._row(everything[trial.number], everything))
-
-    # -- lost workers -------------------------------------------------------------------------------------------------
 
     def _release_lost(self, exclusive: bool = False) -> None:
         """Returns the trials of lost workers to the queue; at once if no other worker does."""
@@ -221,17 +197,17 @@ class Tuner:
             if trial.state.name == "RUNNING" and lost:
                 self._release(trial)
 
-    def _release(self, trial: Trial | FrozenTrial) -> None:
+    def _release(self, trial: optuna.Trial | optuna.trial.FrozenTrial) -> None:
         """Returns a trial to the queue, unless another worker finished it meanwhile.
 
         It keeps its number, so that the queue is in order, and the settings that were drawn.
         """
-        states = self.optuna.trial.TrialState
-        with suppress(self.optuna.exceptions.UpdateFinishedTrialError):
+        states = optuna.trial.TrialState
+        with suppress(optuna.exceptions.UpdateFinishedTrialError):
             state = states.FAIL if SURPLUS in trial.user_attrs else states.WAITING
             self.storage.set_trial_state_values(trial._trial_id, state)
 
-    def _row(self, trial: FrozenTrial, everything: Sequence[FrozenTrial]) -> dict[str, Any]:
+    def _row(self, trial: optuna.trial.FrozenTrial, everything: Sequence[optuna.trial.FrozenTrial]) -> dict[str, Any]:
         kept = trial.user_attrs
         score = dict(kept.get("score", {}))
         row = {"trial": position(trial, everything), "value": score.pop("mean", trial.value), **score}
@@ -239,33 +215,33 @@ class Tuner:
         return {**row, **{key: kept[key] for key in ("error", RETRY_OF) if key in kept}}
 
 
-def position(trial: FrozenTrial, trials: Sequence[FrozenTrial]) -> int:
+def position(trial: optuna.trial.FrozenTrial, trials: Sequence[optuna.trial.FrozenTrial]) -> int:
     """The position of a trial among those of the study that count: surplus trials and retries are left out."""
     while (before := trial.user_attrs.get(RETRY_OF)) is not None:
         trial = trials[before]
     return _count(trials[: trial.number])
 
 
-def next_position(trials: Sequence[FrozenTrial]) -> int:
+def next_position(trials: Sequence[optuna.trial.FrozenTrial]) -> int:
     """The position of the trial that is asked for next: the first in the queue, or a new one."""
     waiting = next((trial for trial in trials if trial.state.name == "WAITING"), None)
     return _count(trials) if waiting is None else position(waiting, trials)
 
 
-def _count(trials: Sequence[FrozenTrial]) -> int:
+def _count(trials: Sequence[optuna.trial.FrozenTrial]) -> int:
     return sum(not {SURPLUS, RETRY_OF} & trial.user_attrs.keys() for trial in trials)
 
 
-def _by_architecture(trials: list[Trial]) -> list[list[Trial]]:
+def _by_architecture(trials: list[optuna.Trial]) -> list[list[optuna.Trial]]:
     """Consecutive trials of one architecture; trials are reported in the order they were asked for."""
 
-    def architecture(trial: Trial) -> str:
+    def architecture(trial: optuna.Trial) -> str:
         return json.dumps({k: v for k, v in trial.params.items() if k not in BATCHED}, sort_keys=True)
 
     return [list(group) for _, group in groupby(trials, architecture)]
 
 
-def _suggest(trial: Trial, key: str, values: Range | tuple[Any, ...]) -> None:
+def _suggest(trial: optuna.Trial, key: str, values: Range | tuple[Any, ...]) -> None:
     if not isinstance(values, Range):
         trial.suggest_categorical(key, values)
     elif isinstance(values.low, int) and isinstance(values.high, int):

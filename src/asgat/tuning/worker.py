@@ -1,26 +1,28 @@
-"""Detects dead workers of a search: each worker holds a file lock that ends with its process."""
+"""How workers of a search see that another is dead: by its file lock, which ends with it, or by old time stamps."""
 
 import secrets
 import socket
+import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from asgat.errors import AsgatError
+from asgat.tuning.storage import optuna
+
+KEY = "beat"  # the user attribute of a trial that holds its last time stamp
 
 
 class Worker:
-    """One worker of a study whose workers share a folder with one lock each, or only a database (None).
-
-    Its name is unique and contains the host name, as locks are only trusted on one machine.
-    """
+    """One worker of a study whose workers share a folder with one lock each, or only a database (None)."""
 
     def __init__(self, folder: Path | str | None = None) -> None:
         self.folder = None if folder is None else Path(folder)
         self.host = socket.gethostname()
-        self.name = f"{secrets.token_hex(8)}@{self.host}"
+        self.name = f"{secrets.token_hex(8)}@{self.host}"  # with the host, as locks are only trusted on one machine
 
     @contextmanager
     def alive(self) -> Iterator[None]:
@@ -75,3 +77,33 @@ def _held(path: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+@contextmanager
+def heartbeat(trials: list[optuna.Trial], seconds: float) -> Iterator[None]:
+    """Renews the time stamps of running trials every few seconds while the body runs."""
+    stop = threading.Event()
+
+    def renew() -> None:
+        while not stop.wait(seconds):
+            for trial in trials:
+                with suppress(Exception):  # finished by another worker, or the database is unreachable for a moment
+                    stamp(trial)
+
+    thread = threading.Thread(target=renew, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def stamp(trial: optuna.Trial) -> None:
+    trial.set_user_attr(KEY, time.time())
+
+
+def last_stamp(trial: optuna.trial.FrozenTrial) -> float:
+    """The last time stamp of a trial, or when it started."""
+    start = trial.datetime_start.timestamp() if trial.datetime_start else 0.0
+    return max(start, float(trial.user_attrs.get(KEY, 0.0)))

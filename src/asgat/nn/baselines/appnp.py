@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.baselines.mlp import MLP
-from asgat.nn.baselines.propagation import Edges, propagation, renormalised
+from asgat.nn.baselines.propagation import Propagating, renormalised
 
 
-class APPNP(nn.Module):
+class APPNP(Propagating):
     r"""`"Predict then Propagate: Graph Neural Networks meet Personalized PageRank"
     <https://arxiv.org/abs/1810.05997>`_.
 
@@ -37,8 +37,7 @@ class APPNP(nn.Module):
     def reset_parameters(self) -> None:
         self.mlp.reset_parameters()
 
-    def forward(self, x: Tensor | SparseFeatures, edge_index: Edges, edge_weight: Tensor | None = None) -> Tensor:
-        step = propagation(x, edge_index, edge_weight, self.matrix)
+    def run(self, x: Tensor | SparseFeatures, step: SparseFeatures) -> Tensor:
         start: Tensor = self.mlp(x)
         out = start
         for _ in range(self.steps):

@@ -1,5 +1,6 @@
 """The network of ARMA filters."""
 
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -8,8 +9,7 @@ from torch import Tensor
 from torch_geometric.nn import ARMAConv
 
 from asgat.kernels.sparse_features import SparseFeatures, dropout, linear
-from asgat.nn.baselines.layer_stack import LayerStack
-from asgat.nn.baselines.propagation import symmetric
+from asgat.nn.baselines.propagation import LayerStack
 
 
 class ARMANet(LayerStack):
@@ -23,7 +23,7 @@ class ARMANet(LayerStack):
     σ is a ReLU in hidden layers and the identity in the last. The weights are shared over the iterations, except for
     the first, which maps X itself. Cost per layer: O(stacks · (N · in · out + T · E · out)).
 
-    Arguments as in :class:`~asgat.nn.baselines.layer_stack.LayerStack`, except that ``dropout`` is between layers, and
+    Arguments as in :class:`~asgat.nn.baselines.propagation.LayerStack`, except that ``dropout`` is between layers, and
 
     Args:
         stacks: K.
@@ -31,7 +31,7 @@ class ARMANet(LayerStack):
         skip_dropout: on X where it enters again.
     """
 
-    matrix = staticmethod(symmetric)
+    matrix = attrgetter("normalised_adjacency")
 
     @staticmethod
     def make_layer(

@@ -9,7 +9,7 @@ from torch_geometric.nn import ChebConv
 
 from asgat.graph import Graph
 from asgat.kernels.sparse_features import SparseFeatures, dropout, linear
-from asgat.nn.baselines.layer_stack import LayerStack
+from asgat.nn.baselines.propagation import LayerStack
 
 
 class ChebNet(LayerStack):
@@ -21,7 +21,7 @@ class ChebNet(LayerStack):
     which is :math:`2 L / \lambda_{max} - I` with the bound :math:`\lambda_{max} = 2`. The products :math:`H W_k` are
     computed first and summed by Clenshaw's recurrence, so only ``order`` products with ``out`` columns are needed.
 
-    Arguments as in :class:`~asgat.nn.baselines.layer_stack.LayerStack`, and ``order``, the degree of the polynomials,
+    Arguments as in :class:`~asgat.nn.baselines.propagation.LayerStack`, and ``order``, the degree of the polynomials,
     PyG's K - 1. Cost per layer: O(order · (N · in · out + E · out)).
     """
 

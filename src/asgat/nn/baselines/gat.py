@@ -9,15 +9,14 @@ from torch import Tensor
 from torch_geometric.nn import GATConv
 
 from asgat.kernels.sparse_features import SparseFeatures, dropout, linear
-from asgat.nn.baselines.layer_stack import LayerStack
-from asgat.nn.baselines.propagation import Edges, propagation, renormalised
+from asgat.nn.baselines.propagation import LayerStack, renormalised
 
 
 class GAT(LayerStack):
     r"""Attention over neighbours of `"Graph Attention Networks" <https://arxiv.org/abs/1710.10903>`_: PyG's
     ``GATConv`` with ELU and dropout. Every node attends to itself too; edge weights are not used.
 
-    Arguments as in :class:`~asgat.nn.baselines.layer_stack.LayerStack` with ``hidden_channels`` per head, and
+    Arguments as in :class:`~asgat.nn.baselines.propagation.LayerStack` with ``hidden_channels`` per head, and
 
     Args:
         heads: attention heads of hidden layers, concatenated.
@@ -29,17 +28,7 @@ class GAT(LayerStack):
 
     matrix = staticmethod(renormalised)
     activation = staticmethod(F.elu)
-
-    def __init__(
-        self,
-        in_channels: int,
-        hidden_channels: int,
-        out_channels: int,
-        num_layers: int = 2,
-        dropout: float = 0.6,
-        **settings: Any,
-    ) -> None:
-        super().__init__(in_channels, hidden_channels, out_channels, num_layers, dropout, **settings)
+    default_dropout = 0.6
 
     def make_layers(  # type: ignore[override]
         self, sizes: list[int], heads: int = 8, out_heads: int = 1, attention_dropout: float = 0.6
@@ -51,11 +40,10 @@ class GAT(LayerStack):
             width = heads * channels
         yield GATConv(width, out_channels, out_heads, concat=False, **shared)
 
-    def forward(self, x: Tensor | SparseFeatures, edge_index: Edges, edge_weight: Tensor | None = None) -> Tensor:
-        looped = propagation(x, edge_index, edge_weight, self.matrix)
+    def run(self, x: Tensor | SparseFeatures, looped: SparseFeatures) -> Tensor:
         nodes = torch.arange(looped.size(0), device=looped.device)
         target = nodes.repeat_interleave(looped.indptr.diff(), output_size=looped.index.numel())
-        return self.run_layers(x, torch.stack([looped.index, target]))
+        return super().run(x, torch.stack([looped.index, target]))
 
     def apply_layer(self, layer: Any, x: Tensor | SparseFeatures, edges: Tensor) -> Tensor:
         """The layer's ``forward``, except that the features may be sparse."""

@@ -6,8 +6,7 @@ from torch import Tensor
 from torch_geometric.nn import GCNConv
 
 from asgat.kernels.sparse_features import SparseFeatures, dropout, linear
-from asgat.nn.baselines.layer_stack import LayerStack
-from asgat.nn.baselines.propagation import renormalised
+from asgat.nn.baselines.propagation import LayerStack, renormalised
 
 
 class GCN(LayerStack):
@@ -16,7 +15,7 @@ class GCN(LayerStack):
 
     .. math:: H' = \tilde D^{-1/2} \tilde A \tilde D^{-1/2} H W + b
 
-    Arguments as in :class:`~asgat.nn.baselines.layer_stack.LayerStack`. Cost per layer: O(N · in · out + E · out).
+    Arguments as in :class:`~asgat.nn.baselines.propagation.LayerStack`. Cost per layer: O(N · in · out + E · out).
     """
 
     matrix = staticmethod(renormalised)

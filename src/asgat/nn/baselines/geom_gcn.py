@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from asgat.geometry.relations import KINDS, Relations
 from asgat.kernels.sparse_features import SparseFeatures, dropout, linear
-from asgat.nn.baselines.layer_stack import LayerStack
+from asgat.nn.baselines.propagation import LayerStack
 
 VIRTUAL_NODES = KINDS + 1  # the last is the node itself
 
@@ -34,7 +34,7 @@ class GeomGCN(LayerStack):
     The plane is that of Isomap, Poincaré or struc2vec, the setting ``space`` (:mod:`asgat.data.published_relations`).
     ``forward`` takes the matrix of :func:`virtual_nodes` as sparse features.
 
-    Arguments as in :class:`~asgat.nn.baselines.layer_stack.LayerStack`; ``hidden_channels`` is the size of a virtual
+    Arguments as in :class:`~asgat.nn.baselines.propagation.LayerStack`; ``hidden_channels`` is the size of a virtual
     node in hidden layers, which output nine times as many features.
 
     Cost per layer: O(9 · N · in · out + P · out), P pairs in both neighbourhoods.
@@ -57,7 +57,7 @@ class GeomGCN(LayerStack):
                 nn.init.xavier_uniform_(weight)
 
     def forward(self, x: Tensor | SparseFeatures, groups: SparseFeatures) -> Tensor:  # type: ignore[override]
-        return self.run_layers(x, groups).mean(dim=1)
+        return self.run(x, groups).mean(dim=1)
 
     def apply_layer(self, layer: Any, x: Tensor | SparseFeatures, groups: SparseFeatures) -> Tensor:
         """The virtual nodes of all nodes, [N, 9, C]."""

@@ -8,10 +8,10 @@ from torch import Tensor, nn
 
 from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.baselines.mlp import MLP
-from asgat.nn.baselines.propagation import Edges, propagation, renormalised
+from asgat.nn.baselines.propagation import Propagating, renormalised
 
 
-class GPRGNN(nn.Module):
+class GPRGNN(Propagating):
     r"""`"Adaptive Universal Generalized PageRank Graph Neural Network" <https://arxiv.org/abs/2006.07988>`_.
 
     .. math:: Z = \sum_{k=0}^{K} \gamma_k (\tilde D^{-1/2} \tilde A \tilde D^{-1/2})^k \, \mathrm{MLP}(X)
@@ -46,8 +46,7 @@ class GPRGNN(nn.Module):
         start = [self.alpha * (1.0 - self.alpha) ** k for k in range(self.steps)]
         self.gamma.copy_(torch.tensor([*start, (1.0 - self.alpha) ** self.steps]))
 
-    def forward(self, x: Tensor | SparseFeatures, edge_index: Edges, edge_weight: Tensor | None = None) -> Tensor:
-        step = propagation(x, edge_index, edge_weight, self.matrix)
+    def run(self, x: Tensor | SparseFeatures, step: SparseFeatures) -> Tensor:
         propagated = F.dropout(self.mlp(x), self.propagation_dropout, self.training)
         out: Tensor = self.gamma[0] * propagated
         for gamma in self.gamma[1:]:

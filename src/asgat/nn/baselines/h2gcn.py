@@ -9,7 +9,7 @@ from asgat.errors import AsgatError
 from asgat.graph import Graph
 from asgat.kernels.sparse_features import SparseFeatures, dropout, linear
 from asgat.memory import available_memory
-from asgat.nn.baselines.propagation import Edges, propagation
+from asgat.nn.baselines.propagation import Propagating
 
 _ENTRY_BYTES = 56  # a pair's value and three indices, and what finding the pairs takes
 
@@ -45,7 +45,7 @@ def _normalised(adjacency: sp.csr_array) -> sp.csr_array:
     return sp.csr_array(factor @ adjacency @ factor)
 
 
-class H2GCN(nn.Module):
+class H2GCN(Propagating):
     r"""H2GCN of `"Beyond Homophily in Graph Neural Networks" <https://arxiv.org/abs/2006.11468>`_: a node is separated
     from its neighbours, and neighbours at one hop from those at two.
 
@@ -78,8 +78,7 @@ class H2GCN(nn.Module):
         for layer in (self.embedding, self.classifier):
             nn.init.xavier_uniform_(layer.weight)
 
-    def forward(self, x: Tensor | SparseFeatures, edge_index: Edges, edge_weight: Tensor | None = None) -> Tensor:
-        step = propagation(x, edge_index, edge_weight, self.matrix)
+    def run(self, x: Tensor | SparseFeatures, step: SparseFeatures) -> Tensor:
         rounds = [torch.relu(linear(x, self.embedding.weight))]
         for _ in range(self.num_layers):
             rounds.append(step.matmul(rounds[-1]).view(x.size(0), -1))

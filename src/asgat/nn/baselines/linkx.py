@@ -1,10 +1,12 @@
 """Features and adjacency rows, mapped separately."""
 
+from operator import attrgetter
+
 from torch import Tensor
 from torch_geometric import nn as pyg
 
 from asgat.kernels.sparse_features import SparseFeatures, linear
-from asgat.nn.baselines.propagation import Edges, adjacency, propagation
+from asgat.nn.baselines.propagation import Edges, propagation
 
 
 class LINKX(pyg.LINKX):  # type: ignore[misc]
@@ -19,7 +21,7 @@ class LINKX(pyg.LINKX):  # type: ignore[misc]
     the MLP. Cost: O(E · hidden + N · in · hidden).
     """
 
-    matrix = staticmethod(adjacency)
+    matrix = attrgetter("adjacency")
 
     def __init__(
         self,

@@ -7,8 +7,7 @@ from torch import Tensor
 from torch_geometric.nn import SAGEConv
 
 from asgat.kernels.sparse_features import SparseFeatures, dropout, linear
-from asgat.nn.baselines.layer_stack import LayerStack
-from asgat.nn.baselines.propagation import mean
+from asgat.nn.baselines.propagation import LayerStack, mean
 
 
 class SAGE(LayerStack):
@@ -18,7 +17,7 @@ class SAGE(LayerStack):
     .. math:: H' = H W_{self} + D^{-1} A H W + b
 
     All neighbours are used, none is sampled, and rows are not normalised. Arguments as in
-    :class:`~asgat.nn.baselines.layer_stack.LayerStack`. Cost per layer: O(N · in · out + E · out).
+    :class:`~asgat.nn.baselines.propagation.LayerStack`. Cost per layer: O(N · in · out + E · out).
     """
 
     matrix = staticmethod(mean)

@@ -1,13 +1,13 @@
 """The simple graph convolution."""
 
-from torch import Tensor, nn
+from torch import Tensor
 from torch_geometric.nn import SGConv
 
 from asgat.kernels.sparse_features import SparseFeatures, dropout, linear
-from asgat.nn.baselines.propagation import Edges, propagation, renormalised
+from asgat.nn.baselines.propagation import Propagating, renormalised
 
 
-class SGC(nn.Module):
+class SGC(Propagating):
     r"""The linear model of `"Simplifying Graph Convolutional Networks" <https://arxiv.org/abs/1902.07153>`_.
 
     .. math:: Y = (\tilde D^{-1/2} \tilde A \tilde D^{-1/2})^K X W + b
@@ -26,8 +26,7 @@ class SGC(nn.Module):
     def reset_parameters(self) -> None:
         self.conv.reset_parameters()
 
-    def forward(self, x: Tensor | SparseFeatures, edge_index: Edges, edge_weight: Tensor | None = None) -> Tensor:
-        step = propagation(x, edge_index, edge_weight, self.matrix)
+    def run(self, x: Tensor | SparseFeatures, step: SparseFeatures) -> Tensor:
         out = linear(dropout(x, self.dropout, self.training), self.conv.lin.weight)
         for _ in range(self.conv.K):
             out = step.matmul(out)
