@@ -119,10 +119,10 @@ def test_importing_the_package_is_quick():
 
 
 def test_public_names_are_those_of_their_modules():
-    from asgat import ASGAT, ASGATClassifier, ASGATConv, Graph, load_dataset
+    from asgat import ASGAT, ASGATClassifier, ASGATConv, ASGATDeep, Graph, SpectralFilterConv, load_dataset
 
     modules: dict[str, tuple[Any, ...]] = {
-        "asgat.nn": (ASGAT, ASGATConv),
+        "asgat.nn": (ASGAT, ASGATConv, ASGATDeep, SpectralFilterConv),
         "asgat.graph": (Graph,),
         "asgat.data": (load_dataset,),
         "asgat.estimator.classifier": (ASGATClassifier,),
