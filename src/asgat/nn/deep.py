@@ -70,7 +70,6 @@ class DeepBlock(nn.Module):
             p = dropout if attention_dropout else 0.0
             self.attention = ASGATConv(d, d, heads, k=k, dropout=p, bias=False, directed=directed, **options)
         if "filters" in kinds:
-            options.pop("include_unreachable", None)
             self.filters = SpectralFilterConv(d, d, heads, linear=directed, directed=directed, **options)
         width = d + (2 if directed else 1) * d * sum({"attention": heads}.get(kind, 1) for kind in kinds)
         self.norm_weight, self.norm_bias = (nn.Parameter(torch.empty(d)) for _ in range(2))
