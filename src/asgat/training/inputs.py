@@ -55,8 +55,9 @@ def prepare_graph(
 
 
 def check_direction(dataset: Dataset, model: str) -> None:
-    """Refuses a directed graph for a model that cannot use directions."""
-    if dataset.directed and not model_spec(model).directed:
+    """Refuses an unknown model, and a directed graph for one that cannot use directions."""
+    usable = model_spec(model).directed
+    if dataset.directed and not usable:
         able = ", ".join(name for name, spec in MODELS.items() if spec.directed)
         raise AsgatError(
             f"The graph of {dataset.name} is directed, and {model} cannot use directions. Models that can: {able}. "
