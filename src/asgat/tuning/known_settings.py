@@ -9,6 +9,8 @@ Settings = dict[str, Any]
 _KNOWN = tomllib.loads(resources.files(__package__).joinpath("known_settings.toml").read_text("utf-8"))
 CHEBYSHEV: dict[str, Settings] = _KNOWN["published"]["chebyshev"]
 EXACT: dict[str, Settings] = _KNOWN["published"]["exact"]
+DEEP_STARTS: list[Settings] = _KNOWN["deep"]
+"""What a search of asgat-deep tries first on any data set."""
 
 
 def published_settings(dataset: str, operator: str = "chebyshev") -> Settings:
