@@ -126,7 +126,9 @@ def test_the_parameter_of_an_option_is_not_searched_if_it_is_off(option, number)
 
 def test_the_deep_model_has_its_own_space_and_starts_on_every_data_set():
     search = make_search_space("minesweeper", "asgat-deep")
-    assert set(search.space["channels"]) == set(typing.get_args(typing.get_type_hints(ASGATDeepConfig)["channels"]))
+    channels = search.space["channels"]
+    assert isinstance(channels, tuple)
+    assert set(channels) == set(typing.get_args(typing.get_type_hints(ASGATDeepConfig)["channels"]))
     assert {"layers", "adjacency", "self_loops"} <= set(search.space)
     for start, known in zip(search.starts, DEEP_STARTS, strict=True):
         assert known.items() <= start.items()

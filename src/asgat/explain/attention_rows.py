@@ -60,6 +60,8 @@ def attention_rows(
     The operator must be the one the model was trained with, and the graph the one the operator was built from, or from
     the double cover of which it was built.
     """
+    if not model.convs:
+        return []
     frequencies = Bands(graph.spectral_graph)
     rows = operator_rows(graph, nodes)
     own, side = split_copies(graph, rows)
