@@ -30,7 +30,10 @@ from typing import Any
 
 import numpy as np
 
-from asgat.bench.scale import SETTINGS, exponent
+from asgat.bench import scale
+from asgat.bench.scale import exponent
+
+SETTINGS = scale.SETTINGS["asgat-cheb"]
 
 # -- parity: ranks against one process --------------------------------------------------------------------------------
 
@@ -42,7 +45,7 @@ def parity_config(name: str, epochs: int, exact_sums: bool = True) -> Any:
     plain: dict[str, Any] = dict(epochs=epochs, patience=epochs, dropout=0.0, form="table", max_restarts=0)
     plain["exact_sums"] = exact_sums
     if name.isdecimal():
-        return make_config("asgat-cheb", **{**SETTINGS["asgat-cheb"], **plain})
+        return make_config("asgat-cheb", **{**SETTINGS, **plain})
     return load_config(name, "asgat-cheb", plain)
 
 
@@ -256,7 +259,7 @@ def scale(sizes: list[int], degree: float, ranks: int, epochs: int, folder: Path
         files = ["--features", str(raw / "x.npy"), "--labels", str(raw / "y.npy")]
         converted = timed([*program, "convert", str(raw / "edges.npy"), str(graph), *files, "--order", order])
         shutil.rmtree(raw)
-        values = {**SETTINGS["asgat-cheb"], "epochs": epochs, "patience": epochs, "max_restarts": 0}
+        values = {**SETTINGS, "epochs": epochs, "patience": epochs, "max_restarts": 0}
         settings = [part for key, value in values.items() for part in ("--set", f"{key}={str(value).lower()}")]
         launcher = launch(ranks)
         command = ["train", str(graph), "--distributed", "--splits", "0", "--model", "asgat-cheb", *settings]
