@@ -30,7 +30,10 @@ from typing import Any
 
 import numpy as np
 
-from asgat.bench.scale import SETTINGS, exponent
+from asgat.bench import scale
+from asgat.bench.scale import exponent
+
+SETTINGS = scale.SETTINGS["asgat-cheb"]
 
 # -- parity: ranks against one process --------------------------------------------------------------------------------
 

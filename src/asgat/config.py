@@ -158,13 +158,17 @@ class ASGATConfig(SpectralConfig):
 Channels = Literal[
     "attention", "filters", "mean", "attention+filters", "attention+mean", "filters+mean", "attention+filters+mean"
 ]
+_CHANNELS_HELP = "what a block adds to a node's own features: attention, filters and neighbour mean, joined by +"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ASGATDeepConfig(SpectralConfig):
     """Settings of ASGAT's deep form: residual blocks. Its optimiser is AdamW."""
 
-    channels: Channels = _model("attention+filters", "what a block adds to a node's features, joined by +")  # noqa: RUF009
+    hidden: int = _model(64, "size of rows between blocks; with filters a multiple of heads", low=1, high=1_000_000)
+    layers: int = _model(2, "number of blocks", low=1, high=_DEEP)
+    heads: int = _model(8, "heads of a block's attention, and of its filters", low=1, high=MANY)
+    channels: Channels = _model("attention+filters", _CHANNELS_HELP)  # noqa: RUF009
     attention_dropout: bool = _model(False, "apply dropout to attention weights and their input, too")
 
     decoupled_decay: ClassVar[bool] = True

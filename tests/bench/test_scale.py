@@ -15,6 +15,9 @@ CPU = torch.device("cpu")
 NAMES = {"nodes", "edges", "build_s", "epoch_s", "peak_memory_mb"}
 
 
+every_model = pytest.mark.parametrize("model", list(SETTINGS))
+
+
 @pytest.fixture
 def in_process(monkeypatch):
     """Measures in this process: memory is not tested here."""
@@ -45,14 +48,16 @@ def test_the_exponent_is_that_of_the_last_factor_of_ten():
     assert exponent(noisy, "t") == pytest.approx(slope / sum((a - middle[0]) ** 2 for a in x))
 
 
-def test_rows_by_size_and_exponents_at_the_top(in_process):
+@every_model
+def test_rows_by_size_and_exponents_at_the_top(in_process, model):
     said: list[str] = []
-    result = bench_scale([400, 200], CPU, said.append)
+    result = bench_scale([400, 200], CPU, said.append, model)
+    assert (result["model"], result["settings"]) == (model, SETTINGS[model])
     assert [row["nodes"] for row in result["rows"]] == [200, 400]
     for row in result["rows"]:
         assert set(row) >= NAMES | {"certified_share", "mean_bound", "max_bound", "candidates_per_node"}
         assert all(math.isfinite(row[key]) and row[key] > 0 for key in NAMES)
-        assert row["candidates_per_node"] <= SETTINGS["candidates"]
+        assert row["candidates_per_node"] <= SETTINGS[model]["candidates"]
         assert 0 <= row["certified_share"] <= 1
         assert row["edges"] == pytest.approx(10 * row["nodes"], rel=0.1)
     for key, figure in (("exponent_build", "build_s"), ("exponent_epoch", "epoch_s")):
@@ -62,14 +67,16 @@ def test_rows_by_size_and_exponents_at_the_top(in_process):
 
 def test_one_size_has_no_exponent(in_process, monkeypatch):
     row = {"nodes": 100, "build_s": 1.0, "epoch_s": 2.0}
-    monkeypatch.setattr(scale, "measure", lambda nodes, device: row)
+    monkeypatch.setattr(scale, "measure", lambda nodes, device, model: row)
     result = bench_scale([100], CPU, print)
     assert (result["rows"], result["exponent_build"], result["exponent_epoch"]) == ([row], None, None)
 
 
-def test_the_settings():
-    config = make_config("asgat-cheb", **SETTINGS).to_dict()
-    wanted = {"order": 8, "heads": 4, "hidden": 16, "k": 8, "builder": "truncated", "form": "table"}
+@every_model
+def test_the_settings(model):
+    config = make_config(model, **SETTINGS[model]).to_dict()
+    wanted = {"order": 8, "heads": 4, "k": 8, "builder": "truncated", "form": "table", "layers": 2}
+    wanted |= {"hidden": 64, "channels": "attention+filters"} if model == "asgat-deep" else {"hidden": 16}
     assert wanted.items() <= config.items()
     assert config["candidates"] >= 48
 

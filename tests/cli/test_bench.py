@@ -33,6 +33,17 @@ def test_epoch(bench, small, place):
     assert values["rows"][0]["speedup_vs_gat"] > 0
 
 
+def test_epoch_of_the_deep_model(bench, small, place):
+    settings = ["--set", "channels=filters", "--set", "order=3", "--set", "hidden=4"]
+    code, output, _ = bench(
+        "epoch", "--model", "asgat-deep", "--datasets", "karate", "--repeats", 1, *settings, "--json", "epoch.json"
+    )
+    assert code == 0
+    assert "karate: filters, 4 heads" in output
+    (row,) = read(place / "epoch.json")["rows"]
+    assert (row["products_per_layer"], row["hidden"]) == (3, 4)
+
+
 def test_certificate(bench, small, place):
     code, output, _ = bench("certificate", "--datasets", "karate, csbm", "--epochs", 2, "--json", "sub/c.json")
     assert code == 0
@@ -44,14 +55,15 @@ def test_certificate(bench, small, place):
 def test_scale(bench, monkeypatch, place):
     asked = []
 
-    def fake(nodes, device, progress):
-        asked.append((nodes, str(device)))
+    def fake(nodes, device, progress, model):
+        asked.append((nodes, str(device), model))
         return {"rows": [{**ROW, "nodes": n} for n in nodes], "exponent_build": 1.25, "exponent_epoch": None}
 
     monkeypatch.setattr(scale, "bench_scale", fake)
-    code, output, _ = bench("scale", "--nodes", "1_000, 2000", "--json", "scale.json")
+    code, output, _ = bench("scale", "--nodes", "1_000, 2000", "--model", "asgat-deep", "--json", "scale.json")
     assert code == 0
-    assert asked == [([1000, 2000], "cpu")]
+    assert asked == [([1000, 2000], "cpu", "asgat-deep")]
+    assert "Growth of asgat-deep" in output
     assert "1,000" in output
     assert "build 1.25, epoch –" in output
     values = read(place / "scale.json")
@@ -67,6 +79,10 @@ def test_scale(bench, monkeypatch, place):
         (["epoch", "--datasets", "karate"], "No published settings for 'karate'"),
         (["epoch", "--datasets", " , "], "--datasets is empty; give names separated by commas."),
         (["certificate", "--datasets", ""], "--datasets is empty"),
+        (["epoch", "--model", "gcn"], "--model must be asgat-cheb or asgat-deep, not 'gcn'."),
+        (["scale", "--model", "gcn"], "--model must be asgat-cheb or asgat-deep, not 'gcn'."),
+        (["epoch", "--model", "asgat-deep", "--datasets", "koraa"], "'koraa'"),
+        (["epoch", "--set", "k=3"], "asgat-cheb is timed with the published settings"),
         (["scale", "--nodes", ""], "--nodes must be whole numbers separated by commas, not ''."),
         (["scale", "--nodes", "1000,many"], "--nodes must be whole numbers separated by commas, not '1000,many'."),
         (["scale", "--nodes", "1e5"], "--nodes must be whole numbers separated by commas, not '1e5'."),

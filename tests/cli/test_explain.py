@@ -1,10 +1,12 @@
 """``asgat explain`` and ``asgat report`` as a user runs them."""
 
 import json
+import typing
 
 import numpy as np
 import pytest
 
+from asgat.config import Channels
 from asgat.data import load_dataset
 from asgat.estimator.classifier import ASGATClassifier
 from asgat.graph import Graph
@@ -96,6 +98,39 @@ def test_report_is_written_where_out_says(call, refused, trained, tmp_path):
     assert (tmp_path / "a" / "page.html").is_file()
     (tmp_path / "file").write_text("")
     assert "cannot be written" in refused("report", trained, "--out", tmp_path / "file" / "page.html")
+
+
+EVERY_CHANNELS = typing.get_args(Channels)
+
+
+@pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
+@pytest.mark.parametrize("channels", EVERY_CHANNELS)
+def test_the_deep_model_is_explained_and_reported_whatever_its_blocks_hold(call, refused, tmp_path, channels, directed):
+    club = load_dataset("karate")
+    graph = Graph.from_edges(club.graph.edges_once()[0], 34, directed=directed)
+    settings = {"channels": channels, "layers": 2}
+    options = {"epochs": 2, "hidden": 4, "heads": 2, "k": 3, "order": 3, "directed": directed, "settings": settings}
+    ASGATClassifier("asgat-deep", **options).fit(graph, club.y, range(20), x=club.x).save_pretrained(tmp_path / "run")
+    result = json.loads((tmp_path / "run/result.json").read_text())
+    attends, filters = "attention" in channels, "filters" in channels
+    assert (result["certified_share"] is None) == (not attends)
+    call("report", tmp_path / "run", "--json", tmp_path / "report.json")
+    content = json.loads((tmp_path / "report.json").read_text())
+    assert content["layer_name"] == "block"
+    assert (content["distance"] is not None) == attends
+    if attends or filters:
+        assert [len(content["filters"][key]) for key in ("layers", "filter_layers")] == [2 * attends, 2 * filters]
+    else:
+        assert content["filters"] is None
+        assert "has no spectral attention" in refused("explain", tmp_path / "run", "--node", 7)
+        return
+    output = call("explain", tmp_path / "run", "--node", 7, "--json", tmp_path / "out.json")
+    held = json.loads((tmp_path / "out.json").read_text())
+    assert "block" in output
+    assert (len(held["rows"]) > 0) == attends == ("what node 7 attends to" in output)
+    assert (len(held["filter_heads"]) == 4) == filters == ("filter heads: the share of each band" in output)
+    assert ("no attention to explain" in output) != attends
+    assert ("along edges:" in output) == (filters and directed)
 
 
 def test_explain_and_report_tell_the_sides_of_a_directed_graph_apart(call, tmp_path):

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from asgat.cli.models import GROUPS, describe_settings
+from asgat.cli.output import console
 from asgat.config import ASGATConfig, TrainConfig
 from asgat.data import DATASETS, dataset_names
 from asgat.nn.registry import MODELS, model_spec
@@ -115,3 +116,13 @@ def test_datasets_without_files_shows_the_published_figures(asgat, cells, place,
     marked = {row[0].removesuffix(" ○") for row in cells(output) if row[0].endswith(" ○")}
     assert marked == {name for name, row in rows.items() if not row["measured"]}
     assert "copy of Texas" in output
+
+
+@pytest.mark.parametrize("width", [50, 80])
+def test_names_are_never_cut_and_nothing_is_at_80_characters(width, asgat, monkeypatch):
+    monkeypatch.setattr(console, "_width", width)
+    _, output, _ = asgat("datasets")
+    table = output.partition("entries: ")[0]
+    assert [name for name in dataset_names() if f" {name} " not in table] == []
+    assert ("…" in table) == (width < 80)
+    assert max(map(len, table.splitlines())) <= width

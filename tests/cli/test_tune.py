@@ -33,10 +33,10 @@ def read_found(folder, model="mlp"):
     return tomllib.loads((folder / "recipe.toml").read_text())[model]["found"]
 
 
-@pytest.mark.parametrize("model", ["gcn", "asgat-plus"])
+@pytest.mark.parametrize("model", ["gcn", "asgat-plus", "asgat-deep"])
 def test_a_search_writes_a_log_a_recipe_and_a_figure(model, done, place):
     out = place / "out"
-    own = ["--set", "heads=2", "--set", "k=3"] if model == "asgat-plus" else []
+    own = ["--set", "heads=2", "--set", "k=3"] if model != "gcn" else []
     search = ["tune", "karate", "--model", model, *QUICK, *own, "--out", "out", "--json", "j.json"]
     assert "Best trials" in done(*search, "--trials", 3)
     result, log = json.loads((place / "j.json").read_text()), read_log(out)

@@ -10,7 +10,7 @@ from asgat.data import load_dataset
 from asgat.errors import AsgatError
 from asgat.estimator.classifier import ASGATClassifier
 from asgat.estimator.trained_run import load_run
-from asgat.explain import BAND_NAMES, attention_rows, check_attends, explain
+from asgat.explain import BAND_NAMES, attention_rows, check_attends, explain, explain_filters
 from asgat.filters import HeatFilter
 from asgat.graph import Graph
 from asgat.nn import ASGAT, ASGATConv
@@ -134,6 +134,28 @@ def test_a_model_without_spectral_attention_is_refused(tmp_path):
     run(load_dataset("karate"), "gcn", make_config("gcn", epochs=2), runs=[0], out=tmp_path)
     with pytest.raises(AsgatError, match="gcn has no spectral attention"):
         check_attends(load_run(tmp_path))
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_filter_heads_are_explained_by_bands(tmp_path, directed):
+    club = load_dataset("karate")
+    graph = Graph.from_edges(club.graph.edges_once()[0], 34, directed=directed)
+    settings = {"channels": "filters", "layers": 2}
+    model = ASGATClassifier("asgat-deep", epochs=2, hidden=4, heads=2, directed=directed, settings=settings)
+    model.fit(graph, club.y, x=club.x).save_pretrained(tmp_path)
+    trained = load_run(tmp_path)
+    assert explain(trained, 7) == []
+    rows = explain_filters(trained)
+    assert [(row["layer"], row["head"]) for row in rows] == [(1, 1), (1, 2), (2, 1), (2, 2)]
+    assert all(sum(row["bands"]) == pytest.approx(1.0) for row in rows)
+    assert all(("along_edges" in row) == directed for row in rows)
+
+
+def test_a_model_with_means_alone_has_nothing_to_explain(tmp_path):
+    config = make_config("asgat-deep", epochs=2, hidden=4, channels="mean")
+    run(load_dataset("karate"), "asgat-deep", config, runs=[0], out=tmp_path)
+    with pytest.raises(AsgatError, match="asgat-deep has no spectral attention"):
+        explain_filters(load_run(tmp_path))
 
 
 @pytest.mark.parametrize(

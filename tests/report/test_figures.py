@@ -9,10 +9,12 @@ from matplotlib.image import imread
 
 from asgat.data import load_dataset
 from asgat.errors import AsgatError
+from asgat.explain.head_responses import head_responses
 from asgat.filters import BandStop, HeatFilter, MLPFilter, PolynomialFilter
 from asgat.graph import Graph
 from asgat.nn import ASGAT
-from asgat.report.figures import comparison_figure, filter_figure, new_figure, style_axis, write_png
+from asgat.nn.deep import ASGATDeep
+from asgat.report.figures import _panels, comparison_figure, filter_figure, new_figure, style_axis, write_png
 
 KARATE = load_dataset("karate").graph
 
@@ -34,10 +36,33 @@ def draw(tmp_path, model, graph=KARATE, title="a title"):
     return picture
 
 
-@pytest.mark.parametrize(("layers", "heads"), [(1, 1), (1, 12), (2, 3), (3, 8)])
-def test_any_number_of_layers_and_heads(tmp_path, layers, heads):
-    picture = draw(tmp_path, model_with(layers=layers, heads=heads))
-    assert picture.shape[1] == pytest.approx(150 * (4.8 * layers + 1.0), abs=1)  # a panel per layer
+def check_panels(picture, columns, rows=1):
+    height, width = picture.shape[:2]
+    assert width == pytest.approx(150 * (4.8 * columns + 1.0), abs=1)
+    assert height == pytest.approx(150 * 4.0 * rows, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("layers", "heads", "columns", "rows"), [(1, 1, 1, 1), (1, 12, 2, 1), (3, 8, 3, 1), (5, 2, 4, 2)]
+)
+def test_a_layer_has_a_panel_for_every_eight_heads(tmp_path, layers, heads, columns, rows):
+    check_panels(draw(tmp_path, model_with(layers=layers, heads=heads)), columns, rows)
+
+
+@pytest.mark.parametrize(("channels", "panels"), [("attention+filters", 4), ("filters", 2), ("attention+mean", 2)])
+def test_attention_and_filters_of_a_block_have_panels_of_their_own(tmp_path, channels, panels):
+    model = ASGATDeep(4, 6, 2, num_layers=2, heads=3, channels=channels)
+    check_panels(draw(tmp_path, model), panels)
+    kinds = {(name, kind) for name, kind, _, _ in _panels(head_responses(model, KARATE), model.layer_name)}
+    assert len(kinds) == panels
+    if channels == "attention+filters":
+        assert ("block 2, filters", "filters") in kinds
+
+
+def test_a_model_without_heads_has_no_picture(tmp_path):
+    model = ASGATDeep(4, 6, 2, channels="mean")
+    assert filter_figure(model, KARATE, tmp_path / "filters.png", "a title") is None
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

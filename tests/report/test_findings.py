@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from asgat.estimator.trained_run import load_run
+from asgat.explain.head_responses import HeadResponses
 from asgat.graph import Graph
 from asgat.report.findings import attention_findings, count, data_findings, training_findings
 
@@ -103,12 +104,27 @@ def test_overfitting_is_reported(karate_run):
     assert found["overfitting"].text.startswith("Training accuracy is 100.0%, test accuracy 0.0%")
 
 
+def of_heads(attention=(), filters=(), result=None, layer_name="layer"):
+    held = HeadResponses(FREQUENCY, FLAT, list(attention), list(filters))
+    return about(attention_findings(result or {}, held, layer_name))
+
+
 def test_flat_heads_are_named():
     responses = [np.stack([FREQUENCY, np.zeros_like(FREQUENCY)], axis=1), FREQUENCY[:, None]]
-    found = about(attention_findings({}, FREQUENCY, FLAT, responses))
+    found = of_heads(responses)
     assert "head 2 of layer 1." in found["flat heads"].text
     assert "heads" not in found
-    assert set(about(attention_findings({}, FREQUENCY, FLAT, responses[1:]))) == {"heads"}
+    assert set(of_heads(responses[1:])) == {"heads"}
+    filters = of_heads(responses[1:], responses, layer_name="block")
+    assert "filter head 2 of block 1." in filters["flat filter heads"].text
+    assert "flat heads" not in filters
+
+
+def test_a_model_without_attention_says_so():
+    assert "under filter responses" in of_heads(filters=[FREQUENCY[:, None]])["no attention"].text
+    only_means = of_heads()
+    assert set(only_means) == {"no attention"}
+    assert "mean over neighbours" in only_means["no attention"].text
 
 
 @pytest.mark.parametrize(
@@ -121,12 +137,12 @@ def test_flat_heads_are_named():
 )
 def test_the_certificate_is_reported(share, bound, level, text):
     result = {"certified_share": share, "max_bound": bound}
-    found = about(attention_findings(result, FREQUENCY, FLAT, []))["certificate"]
+    found = of_heads(result=result)["certificate"]
     assert (found.level, text in found.text) == (level, True)
 
 
 def test_a_fallback_is_reported():
-    found = about(attention_findings({"fallback": {"heads": 1}}, FREQUENCY, FLAT, []))
+    found = of_heads(result={"fallback": {"heads": 1}})
     assert "did not converge for 1 head;" in found["fallback"].text
 
 

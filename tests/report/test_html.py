@@ -211,6 +211,55 @@ def test_a_model_without_attention_has_a_page_too(browser, gcn):
 
 
 @pytest.fixture(scope="module")
+def deep(tmp_path_factory):
+    """A function that reports the deep model with the given blocks on the directed karate club."""
+    club = load_dataset("karate")
+    graph = Graph.from_edges(club.graph.edges_once()[0], 34, directed=True)
+
+    def make(channels, layers=2, heads=2):
+        settings = {"channels": channels, "layers": layers}
+        model = ASGATClassifier("asgat-deep", epochs=4, hidden=8, heads=heads, k=3, directed=True, settings=settings)
+        path = model.fit(graph, club.y, range(20), x=club.x).save_pretrained(tmp_path_factory.mktemp("deep"))
+        return write_report(load_run(path))[0]
+
+    return make
+
+
+def titles(browser):
+    return browser.evaluate("[...document.querySelectorAll('#filters figure h3')].map((h) => h.textContent)")
+
+
+def test_attention_and_filter_heads_of_a_block_have_charts_of_their_own(browser, deep):
+    browser.open(deep("attention+filters"), 1280, fragment="#node=2")
+    check_quiet(browser)
+    for chart in ("filter-0", "filter-1", "filter-head-0", "filter-head-1", "distance-chart", "explorer-card"):
+        assert marks(browser, chart) > 0, f"{chart} is empty"
+    kinds = ["attention", "attention", "filter", "filter"]
+    assert titles(browser) == [f"Block {1 + i % 2}: 2 {kind} heads" for i, kind in enumerate(kinds)]
+    assert browser.evaluate("document.querySelector('#attended th').textContent") == "Block"
+    assert "block 1, head 1" in browser.evaluate("document.getElementById('distance-chart').textContent")
+
+
+def test_filters_alone_have_responses_and_no_attention_to_explore(browser, deep):
+    browser.open(deep("filters"), 400)
+    check_quiet(browser)
+    assert titles(browser) == ["Block 1: 2 filter heads", "Block 2: 2 filter heads"]
+    assert browser.evaluate("document.getElementById('distance').hidden")
+    assert "no attention to explore" in browser.evaluate("document.getElementById('explorer-lead').textContent")
+    assert browser.evaluate("document.documentElement.scrollWidth") <= 400
+
+
+def test_many_heads_stay_readable(browser, deep):
+    browser.open(deep("attention", layers=6, heads=4), 1280)
+    check_quiet(browser)
+    bars = "[...document.querySelectorAll('#distance-chart text.title')].map((t) => t.textContent)"
+    assert browser.evaluate(bars)[:3] == ["block 1, out", "block 1, in", "block 2, out"]
+    drawn = "new Set([...document.querySelectorAll('#graph .attention')].map((p) => p.dataset.head)).size"
+    assert browser.evaluate(drawn) <= 4
+    assert browser.evaluate("document.querySelectorAll('#explorer input[data-head]').length") == 24
+
+
+@pytest.fixture(scope="module")
 def directed(tmp_path_factory):
     club = load_dataset("karate")
     graph = Graph.from_edges(club.graph.edges_once()[0], 34, directed=True)

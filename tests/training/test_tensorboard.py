@@ -5,8 +5,9 @@ import sys
 import pytest
 
 from asgat.errors import AsgatError
+from asgat.report.figures import new_figure, write_png
 from asgat.training.run_state import Epoch
-from asgat.training.tensorboard import TensorBoardLog
+from asgat.training.tensorboard import TensorBoardLog, log_picture
 
 
 def test_without_a_folder_nothing_is_done():
@@ -34,6 +35,21 @@ def test_every_epoch_is_written(tmp_path):
         scores = events.Scalars("attempt-0/val_score")
         assert [(event.step, event.value) for event in scores] == [(1, 0.25), (2, 0.5), (3, 0.75)]
         assert events.Scalars("attempt-0/train_loss")[0].value == 1.0
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+def test_a_picture_is_added_to_a_run(tmp_path):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    picture = tmp_path / "filters.png"
+    figure = new_figure(2.0, 1.0)
+    figure.subplots().plot([0, 1])
+    log_picture(tmp_path, 3, write_png(figure, picture, dpi=50), "learned filters")
+    events = EventAccumulator(str(tmp_path / "run-3"))
+    events.Reload()
+    (image,) = events.Images("learned filters")
+    assert (image.width, image.height) == (100, 50)
 
 
 def test_a_missing_extra_is_named(tmp_path, monkeypatch):

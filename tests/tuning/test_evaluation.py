@@ -20,7 +20,7 @@ def config(model="asgat-plus", **changes):
     return make_config(model, **{**QUICK, **own, **changes})
 
 
-@pytest.mark.parametrize("model", ["asgat-plus", "asgat-heat", "gcn"])
+@pytest.mark.parametrize("model", ["asgat-plus", "asgat-deep", "asgat-heat", "gcn"])
 def test_scores_are_the_validation_scores_of_the_ordinary_runner(model):
     data = tiny_dataset()
     configs = [config(model, lr=lr, dropout=d) for lr, d in ((0.05, 0.0), (0.005, 0.3))]
@@ -134,6 +134,19 @@ def test_what_is_made_of_the_graph_is_shared(monkeypatch):
     for order in (6, 7, 8):
         evaluation.inputs(config(order=order))
     assert evaluation.inputs(config())[1] is not first[1], "the oldest are dropped"
+
+
+def test_the_table_of_the_deep_model_is_shared_by_channels_with_attention():
+    evaluation = Evaluation(tiny_dataset(), "asgat-deep", [0], 0)
+
+    def operator(**changes):
+        return evaluation.inputs(config("asgat-deep", **changes))[1]
+
+    with_attention = operator(channels="attention")
+    assert operator(channels="attention+filters", attention_dropout=True) is with_attention
+    without = operator(channels="filters")
+    assert without is not with_attention
+    assert operator(channels="mean", k=5) is without
 
 
 def test_a_run_that_diverges_scores_zero():

@@ -1,13 +1,16 @@
 import random
+import typing
 
 import pytest
 
+from asgat.config import ASGATDeepConfig
 from asgat.data import DATASETS, dataset_names
 from asgat.errors import AsgatError
 from asgat.nn.registry import MODELS, make_config, model_spec
 from asgat.tuning.space import (
     BATCHED,
     CHEBYSHEV,
+    DEEP_STARTS,
     EXACT,
     SPACES,
     Range,
@@ -159,3 +162,33 @@ def test_the_first_settings_contain_the_published_ones_in_their_place():
     assert first_settings("texas", "exact")[0]["heads"] == 8
     assert first_settings("cora")[1]["k"] == published_settings("cora")["k"]
     assert first_settings("karate") == []
+
+
+def test_the_deep_model_has_its_own_space_and_starts_on_every_data_set():
+    search = make_search_space("minesweeper", "asgat-deep")
+    channels = search.space["channels"]
+    assert isinstance(channels, tuple)
+    assert set(channels) == set(typing.get_args(typing.get_type_hints(ASGATDeepConfig)["channels"]))
+    assert {"layers", "adjacency", "self_loops"} <= set(search.space)
+    for start, known in zip(search.starts, DEEP_STARTS, strict=True):
+        assert known.items() <= start.items()
+        assert set(start) == set(search.space)
+
+
+def test_every_draw_of_the_deep_model_can_be_built():
+    for given in ({}, {"hidden": 12}, {"heads": 8}):
+        search = make_search_space("cora", "asgat-deep", given)
+        for i in range(10):
+            config = make_config("asgat-deep", **trial_settings(search, draw(search, random.Random(i).choice)))
+            model_spec("asgat-deep").make(config.replace(layers=1, order=2, filter_hidden=(2,)), 3, 2, 5)
+
+
+@pytest.mark.parametrize(
+    ("channels", "unused"), [("filters", {"k"}), ("mean", {"k", "heads", "order"}), ("attention+mean", set())]
+)
+def test_what_given_channels_do_not_use_is_not_searched(channels, unused):
+    whole = make_search_space("cora", "asgat-deep").space
+    assert set(whole) - set(make_search_space("cora", "asgat-deep", {"channels": channels}).space) == {
+        "channels",
+        *unused,
+    }

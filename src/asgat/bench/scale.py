@@ -13,25 +13,33 @@ import torch
 from asgat.memory import keep_freed_memory
 from asgat.nn.registry import make_config
 
-SETTINGS: dict[str, Any] = dict(
-    order=8, heads=4, hidden=16, k=8, candidates=48, form="table", builder="truncated", dropout=0.1,
-    normalize_features=False,
-)  # fmt: skip
+_SHARED = dict(
+    order=8, heads=4, k=8, candidates=48, form="table", builder="truncated", dropout=0.1, normalize_features=False
+)
+SETTINGS: dict[str, dict[str, Any]] = {
+    "asgat-cheb": {**_SHARED, "hidden": 16},
+    "asgat-deep": {**_SHARED, "hidden": 64, "layers": 2, "channels": "attention+filters"},
+}
+"""The models that are measured, and their settings."""
+
 EPOCHS = 5
 
 
-def bench_scale(nodes: list[int], device: torch.device, progress: Callable[[str], None]) -> dict[str, Any]:
+def bench_scale(
+    nodes: list[int], device: torch.device, progress: Callable[[str], None], model: str = "asgat-cheb"
+) -> dict[str, Any]:
     """Rows of build time, epoch time and peak memory, and growth exponents fitted over the larger sizes."""
     rows = []
     for count in sorted(nodes):
         progress(f"{count:,} nodes")
         with get_context("spawn").Pool(1) as pool:  # peak memory is measured per process
-            rows.append(pool.apply(measure, (count, str(device))))
+            rows.append(pool.apply(measure, (count, str(device), model)))
     return {
+        "model": model,
         "rows": rows,
         "exponent_build": exponent(rows, "build_s"),
         "exponent_epoch": exponent(rows, "epoch_s"),
-        "settings": SETTINGS,
+        "settings": SETTINGS[model],
     }
 
 
@@ -44,7 +52,7 @@ def exponent(rows: list[dict[str, Any]], key: str) -> float | None:
     return statistics.linear_regression(*zip(*points, strict=True)).slope
 
 
-def measure(nodes: int, device_name: str) -> dict[str, Any]:
+def measure(nodes: int, device_name: str, name: str = "asgat-cheb") -> dict[str, Any]:
     """Builds the table of one block model, trains a few epochs and certifies a sample of rows."""
     from asgat.data import contextual_sbm
     from asgat.nn.attention_model import AttentionModel
@@ -53,9 +61,9 @@ def measure(nodes: int, device_name: str) -> dict[str, Any]:
 
     device = torch.device(device_name)
     data = contextual_sbm(num_nodes=nodes, mean_degree=10.0, homophily=0.2, num_features=64, seed=0)
-    config = make_config("asgat-cheb", **SETTINGS)
+    config = make_config(name, **SETTINGS[name])
     started = time.perf_counter()
-    task = make_task(data, "asgat-cheb", config, device)
+    task = make_task(data, name, config, device)
     build_s = time.perf_counter() - started
     keep_freed_memory()
     program = one_run(task, data.splits[0], config)

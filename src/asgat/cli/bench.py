@@ -1,6 +1,7 @@
 """``asgat bench``: measurements."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -13,18 +14,42 @@ from asgat.errors import AsgatError
 app = typer.Typer(help="Measure speed, error and scaling, next to baselines.", no_args_is_help=True)
 
 
+Model = Annotated[str, typer.Option(help="asgat-cheb or asgat-deep.")]
+MODELS = ("asgat-cheb", "asgat-deep")
+
+
 @app.command(epilog="Example: asgat bench epoch --datasets texas,cora --device cpu --json epoch.json")
 def epoch(
-    datasets: options.Datasets = "texas,cora,chameleon,squirrel,citeseer,pubmed",
+    datasets: Annotated[
+        str | None, typer.Option(help="Names from `asgat datasets`, separated by commas. Default: by model.")
+    ] = None,
+    model: Model = "asgat-cheb",
+    set_: options.Settings = None,
     device: options.Device = "cpu",
     repeats: Annotated[int, typer.Option(help="Measurements per model; the models take turns.", min=1)] = 7,
     data_dir: options.DataDir = None,
     json: options.Json = None,
 ) -> None:
-    """Time one epoch of training and evaluation: ASGAT, PyG's GAT of that width, GAT tuned, and ASGAT on all pairs."""
+    """Time one epoch of training and evaluation: ASGAT, PyG's GAT of that width, GAT tuned, and ASGAT on all pairs.
+
+    asgat-deep, with the settings of the recipe and --set, is timed next to a residual GraphSAGE of the same width and
+    depth, in the usual form and tuned.
+    """
     from asgat.bench.epoch import bench_epoch
 
-    rows = _measured(bench_epoch, datasets, device, data_dir, repeats)
+    check_model(model)
+    place = options.check_device(device)
+    default = (
+        "texas,cora,chameleon,squirrel,citeseer,pubmed" if model == "asgat-cheb" else "minesweeper,squirrel-directed"
+    )
+    names = options.parse_names("--datasets", default if datasets is None else datasets)
+    if model == "asgat-deep":
+        _deep_epoch(names, set_ or [], place, repeats, data_dir, json)
+        return
+    if set_:
+        raise AsgatError("asgat-cheb is timed with the published settings; --set is for --model asgat-deep.")
+    with console.status("") as status:
+        rows = [bench_epoch(name, place, status.update, data_dir, repeats) for name in names]
     headings = ("data set", "asgat", "gat", "gat tuned", "all pairs", "× gat", "× tuned", "candidates")
     table = _table(f"Milliseconds per epoch on {device}, medians of {repeats}", headings)
     for row in rows:
@@ -33,6 +58,30 @@ def epoch(
         table.add_row(row["dataset"], *times, *ratios)
     console.print(table)
     write_json(json, {"device": device, "rows": rows})
+
+
+def _deep_epoch(
+    names: list[str], settings: list[str], device: Any, repeats: int, data_dir: Path | None, json: Path | None
+) -> None:
+    from asgat.bench.deep_epoch import bench_deep_epoch
+    from asgat.nn.registry import model_spec
+
+    given = options.parse_settings(settings, model_spec("asgat-deep").config)
+    with console.status("") as status:
+        rows = [bench_deep_epoch(name, given, device, status.update, data_dir, repeats) for name in names]
+    headings = ("data set", "blocks", "asgat", "sage", "sage\ntuned", "÷ sage", "÷ tuned", "P", "÷ P")
+    table = _table(f"Milliseconds per epoch on {device}, medians of {repeats}", headings)
+    for row in rows:
+        times = [f"{row[key]:.1f}" for key in ("asgat_ms", "sage_ms", "sage_tuned_ms")]
+        ratios = [_number(row[key]) for key in ("ratio_to_sage", "ratio_to_tuned_sage")]
+        products = "–" if row["products_per_layer"] is None else str(row["products_per_layer"])
+        cells = (*times, *ratios, products, _number(row["ratio_per_product"]))
+        table.add_row(row["dataset"], f"{row['layers']} × {row['hidden']}", *cells)
+    console.print(table)
+    for row in rows:
+        say(f"{row['dataset']}: {row['channels']}, {row['heads']} heads, k {row['k']}, order {row['order']}")
+    say("P: sparse products of a block without attention (GraphSAGE has 1); ÷ P: ÷ tuned, per product.", wrap=True)
+    write_json(json, {"device": str(device), "model": "asgat-deep", "rows": rows})
 
 
 @app.command(epilog="Example: asgat bench certificate --datasets cora --json certificate.json")
@@ -60,12 +109,14 @@ def certificate(
 @app.command(epilog="Example: asgat bench scale --nodes 10000,100000 --json scale.json")
 def scale(
     nodes: Annotated[str, typer.Option(help="Sizes of the block models, separated by commas.")] = "10000,100000",
+    model: Model = "asgat-cheb",
     device: options.Device = "cpu",
     json: options.Json = None,
 ) -> None:
     """Build tables and train on block models of growing size; fit the growth of the time."""
-    from asgat.bench.scale import bench_scale
+    from asgat.bench.scale import SETTINGS, bench_scale
 
+    check_model(model)
     place = options.check_device(device)
     try:
         sizes = [int(size.replace("_", "")) for size in options.parse_names("--nodes", nodes)]
@@ -74,9 +125,11 @@ def scale(
     if min(sizes) < 100:
         raise AsgatError(f"--nodes must be at least 100 each, but one is {min(sizes)}.")
     with console.status("") as status:
-        result = bench_scale(sizes, place, status.update)
+        result = bench_scale(sizes, place, status.update, model)
     headings = ("nodes", "entries", "build s", "epoch s", "peak MiB", "exact %", "mean\nerror ≤", "largest\nseen")
-    table = _table("Growth with the graph: mean degree 10, order 8, 4 heads of 16, k 8", headings)
+    own = SETTINGS[model]
+    form = f"order {own['order']}, {own['heads']} heads, hidden {own['hidden']}, k {own['k']}"
+    table = _table(f"Growth of {model} with the graph: mean degree 10, {form}", headings)
     for row in result["rows"]:
         times = f"{row['build_s']:.1f}", f"{row['epoch_s']:.2f}", f"{row['peak_memory_mb']:,.0f}"
         errors = f"{100 * row['certified_share']:.0f}", f"{row['mean_bound']:.1e}", f"{row['max_bound']:.1e}"
@@ -91,6 +144,11 @@ def _measured(measure: Any, datasets: str, device: str, *settings: Any) -> list[
     place, names = options.check_device(device), options.parse_names("--datasets", datasets)
     with console.status("") as status:
         return [measure(name, place, status.update, *settings) for name in names]
+
+
+def check_model(model: str) -> None:
+    if model not in MODELS:
+        raise AsgatError(f"--model must be {' or '.join(MODELS)}, not {model!r}.")
 
 
 def _table(title: str, headings: Sequence[str]) -> Table:

@@ -58,7 +58,7 @@ def train(
     data = stored.to_dataset() if stored else load_dataset(dataset, protocol, data_dir)
     result = job.run(data, name, config, out, tensorboard)
     console.print(result_table(result))
-    report_files(out, data)
+    report_files(out, data, tensorboard)
     write_json(json, result)
 
 
@@ -139,16 +139,21 @@ class Job:
             return run(data, model, config, self.runs, self.seed, self.device, out, self.fresh, callbacks)
 
 
-def report_files(out: Path, data: Any) -> None:
+def report_files(out: Path, data: Any, tensorboard: Path | None = None) -> None:
     """Draws the learned filters of a run directory if its model has any, and prints the paths."""
     from asgat.nn.attention_model import AttentionModel
     from asgat.report import filter_figure
     from asgat.training import load_model
     from asgat.training.inputs import graph_for
+    from asgat.training.run_directory import read_metadata
+    from asgat.training.tensorboard import log_picture
 
     model, name, config = load_model(out)
     if isinstance(model, AttentionModel):
         title = f"{name} on {data.name}: learned response of each head"
         figure = filter_figure(model, graph_for(data, config), out / "filters.png", title)
-        say(f"learned filters: {figure}")
+        if figure is not None:
+            say(f"learned filters: {figure}")
+            if tensorboard is not None:
+                log_picture(tensorboard, int(read_metadata(out)["run"]), figure, "learned filters")
     say(f"run directory:   {out}")

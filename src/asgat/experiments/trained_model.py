@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
-from asgat.config import TrainConfig
+from asgat.config import ASGATConfig, TrainConfig
 from asgat.data.dataset import Dataset, Split
 from asgat.errors import AsgatError
 from asgat.experiments.reproduction import QUICK_SETTINGS, RUNS, Reproduction, cached_json
@@ -88,7 +88,7 @@ def experiment_config(dataset: str, model: str, **changes: Any) -> TrainConfig:
     """A model's settings; a form of ASGAT without a recipe has those of asgat-cheb, but for the order of ARMA."""
     recipe, spec = read_recipe(dataset), model_spec(model)
     borrowed: dict[str, Any] = {}
-    if model.startswith("asgat-") and model not in recipe:
+    if spec.config is ASGATConfig and model not in recipe:
         own = {FOUND, *spec.fixed, *(("order",) if model == "asgat-arma" else ())}
         borrowed = {key: value for key, value in recipe.get("asgat-cheb", {}).items() if key not in own}
     return load_config(dataset, model, {**borrowed, **changes})

@@ -11,6 +11,7 @@ import torch
 from asgat.errors import AsgatError
 from asgat.estimator.trained_run import TrainedRun
 from asgat.explain.copies import SIDES, operator_rows, split_copies
+from asgat.explain.head_responses import head_responses
 from asgat.explain.responses import BAND_NAMES, BLOCK, Bands, Floats, Ints
 from asgat.graph import Graph
 from asgat.graph.hops import hop_distances
@@ -53,6 +54,8 @@ def attention_rows(
     The operator must be the one the model was trained with, and the graph the one the operator was built from, or from
     the double cover of which it was built.
     """
+    if not model.convs:
+        return []
     frequencies = Bands(graph.spectral_graph)
     rows = operator_rows(graph, nodes)
     own, side = split_copies(graph, rows)
@@ -91,6 +94,7 @@ def select_nodes(operator: SpectralOperator, conv: ASGATConv) -> tuple[torch.Ten
 def explain(run: TrainedRun, node: int) -> list[dict[str, Any]]:
     """A row per layer, head and attended node: what ``asgat explain`` shows of the node with this number.
 
+    A layer is a block in asgat-deep. There is no row if the model has filters alone, see :func:`explain_filters`.
     In a directed graph ``side`` is the side of the node that attends, ``node_side`` that of the attended node, see
     :mod:`asgat.explain.copies`.
     """
@@ -122,9 +126,31 @@ def explain(run: TrainedRun, node: int) -> list[dict[str, Any]]:
     return rows
 
 
+def explain_filters(run: TrainedRun) -> list[dict[str, Any]]:
+    """A row per layer and filter head: the shape of its response, and the share of each band of frequencies in it.
+
+    In a directed graph also the share that goes along edges.
+    """
+    check_attends(run)
+    graph = run.attended_graph
+    held = head_responses(cast(AttentionModel, run.model), graph)
+    return [
+        {
+            "layer": layer,
+            "head": head,
+            "shape": held.shape(values, "filters"),
+            "bands": held.band_shares(values).tolist(),
+            **({"along_edges": held.along_edges(values)} if graph.directed else {}),
+        }
+        for layer, response in enumerate(held.filters, start=1)
+        for head, values in enumerate(response.T, start=1)
+    ]
+
+
 def check_attends(run: TrainedRun) -> None:
-    """Raises an error if the model has no spectral attention."""
-    if not isinstance(run.model, AttentionModel):
+    """Raises an error if the model has neither spectral attention nor filters."""
+    if not isinstance(run.model, AttentionModel) or not (run.model.convs or run.model.filter_convs):
         raise AsgatError(
-            f"{run.name} has no spectral attention to explain; name a run of an asgat model, such as asgat-cheb."
+            f"{run.name} has no spectral attention to explain; name a run of an asgat model that has, such as "
+            "asgat-cheb."
         )

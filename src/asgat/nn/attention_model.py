@@ -9,6 +9,7 @@ from asgat.errors import AsgatError
 from asgat.graph import Graph
 from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.asgat_conv import ASGATConv
+from asgat.nn.filter_conv import SpectralFilterConv
 from asgat.spectral import SpectralOperator
 from asgat.spectral.certificate import Certificate
 
@@ -19,7 +20,17 @@ class AttentionModel(nn.Module, ABC):
     @property
     @abstractmethod
     def convs(self) -> list[ASGATConv]:
-        """The attention layers, first to last."""
+        """The attention layers, first to last; none if the model has no attention."""
+
+    @property
+    def filter_convs(self) -> list[SpectralFilterConv]:
+        """The layers of filters without attention, first to last."""
+        return []
+
+    @property
+    def layer_name(self) -> str:
+        """What people call a layer of this model."""
+        return "layer"
 
     @abstractmethod
     def reset_parameters(self) -> None:

@@ -180,6 +180,10 @@ class ASGATDeep(AttentionModel):
     def filter_convs(self) -> list[SpectralFilterConv]:
         return [block.filters for block in self._each() if block.filters is not None]
 
+    @property
+    def layer_name(self) -> str:
+        return "block"
+
     def reset_parameters(self) -> None:
         for block in self._each():
             block.reset_parameters()

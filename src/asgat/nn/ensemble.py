@@ -12,6 +12,7 @@ from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.asgat_conv import ASGATConv
 from asgat.nn.attention import SparseAttention
 from asgat.nn.attention_model import AttentionModel
+from asgat.nn.filter_conv import SpectralFilterConv
 from asgat.spectral import SpectralOperator
 from asgat.spectral.certificate import Certificate
 
@@ -38,6 +39,14 @@ class Ensemble(AttentionModel):
     @property
     def convs(self) -> list[ASGATConv]:
         return self._each()[0].convs
+
+    @property
+    def filter_convs(self) -> list[SpectralFilterConv]:
+        return self._each()[0].filter_convs
+
+    @property
+    def layer_name(self) -> str:
+        return self._each()[0].layer_name
 
     def certificates(self, operator: SpectralOperator) -> list[Certificate]:
         """Those of every layer of every member."""

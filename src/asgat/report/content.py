@@ -13,7 +13,8 @@ from asgat.errors import AsgatError, brief
 from asgat.estimator.trained_run import TrainedRun
 from asgat.explain.attention_rows import pair_hops, select_nodes
 from asgat.explain.copies import SIDES, operator_rows, split_copies
-from asgat.explain.responses import BAND_TABLE, Floats, Ints, filter_response, response_shape
+from asgat.explain.head_responses import HeadResponses, Kind, head_responses
+from asgat.explain.responses import BAND_TABLE, Floats, Ints
 from asgat.files.raw_file import RawFile
 from asgat.graph import Graph
 from asgat.graph.homophily import beta, node_homophily
@@ -21,10 +22,11 @@ from asgat.kernels import row_softmax
 from asgat.nn.attention_model import AttentionModel
 from asgat.report.explorer import explorer
 from asgat.report.findings import attention_findings, data_findings, training_findings
-from asgat.spectral import SpectralOperator, spectral_density
+from asgat.spectral import SpectralOperator
 from asgat.training.run_directory import RunDirectory, read_metadata
 
-POINTS = 300  # of a curve
+POINTS = 300  # of a training curve
+CURVE_POINTS = 201  # of a response
 HOPS = ("itself", "1", "2", "3", "4", "5 or more", "no path")
 DISTANCE_NODES = 1000  # nodes whose attention distance is measured on a large graph
 BINS = 5  # of β_v
@@ -37,12 +39,10 @@ def report_content(run: TrainedRun) -> dict[str, Any]:
     findings = list(training_findings(run, result, prediction))
     if isinstance(run.model, AttentionModel):
         graph = run.attended_graph
-        frequency = np.linspace(0.0, 2.0, 201)
-        density = spectral_density(graph.spectral_graph, frequency)
-        responses = [filter_response(conv.filter, frequency).astype(float) for conv in run.model.convs]
-        findings += attention_findings(result, frequency, density, responses)
-        filters = filter_curves(frequency, density, responses)
-        distance = attention_distance(run.model, run.inputs[1], graph)
+        held = head_responses(run.model, graph, CURVE_POINTS)
+        findings += attention_findings(result, held, run.model.layer_name)
+        filters = filter_curves(held)
+        distance = attention_distance(run.model, run.inputs[1], graph) if run.model.convs else None
     findings += data_findings(run)
     order = {"warning": 0, "note": 1, "good": 2}
     return {
@@ -50,6 +50,7 @@ def report_content(run: TrainedRun) -> dict[str, Any]:
         "model": run.name,
         "dataset": run.dataset.name,
         "kept_run": int(read_metadata(run.path).get("run", 0)),
+        "layer_name": getattr(run.model, "layer_name", "layer"),
         "sides": list(SIDES) if run.graph.directed else None,
         "classes": list(run.class_names),
         "summary": summary(run, result, prediction),
@@ -124,13 +125,26 @@ def _kept_attempt(lines: Sequence[dict[str, Any]], row: dict[str, Any], members:
     return int(nearest["attempt"])
 
 
-def filter_curves(frequency: Floats, density: Floats, responses: list[Floats]) -> dict[str, Any]:
-    """Every head's response, the name of its shape, and the spectral density."""
-    layers = [
-        [{"response": _rounded(head), "character": response_shape(head, frequency, density)} for head in response.T]
-        for response in responses
-    ]
-    return {"frequency": _rounded(frequency), "density": _rounded(density), "layers": layers}
+def filter_curves(held: HeadResponses) -> dict[str, Any] | None:
+    """Every head's response, the name of its shape, and the spectral density; None if there is no head.
+
+    ``layers`` holds the attention heads, ``filter_layers`` the filter heads, with the share of each band.
+    """
+    if not (held.attention or held.filters):
+        return None
+
+    def curve(response: Floats, kind: Kind) -> dict[str, Any]:
+        return {"response": _rounded(response), "character": held.shape(response, kind)}
+
+    return {
+        "frequency": _rounded(held.frequency),
+        "density": _rounded(held.density),
+        "layers": [[curve(head, "attention") for head in response.T] for response in held.attention],
+        "filter_layers": [
+            [{**curve(head, "filters"), "bands": _rounded(held.band_shares(head))} for head in response.T]
+            for response in held.filters
+        ],
+    }
 
 
 def accuracy_by_homophily(run: TrainedRun, prediction: Ints) -> list[dict[str, Any]]:

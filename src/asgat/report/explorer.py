@@ -87,7 +87,7 @@ def explorer(run: TrainedRun, prediction: Ints) -> dict[str, Any]:
     size = min(BUDGET // (800 + 15 * attended), 1000 if graph.num_nodes <= 1000 else MOST_NODES)
     picked = sample_nodes(y, (y >= 0) & (prediction != y), max(size, 20))
     layers: list[AttentionRows] = []
-    if isinstance(run.model, AttentionModel):
+    if isinstance(run.model, AttentionModel) and convs:
         layers = attention_rows(run.model, run.inputs[1], graph, picked, PER_HEAD)
     drawn = []
     for place, node in enumerate(picked):

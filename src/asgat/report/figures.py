@@ -1,17 +1,20 @@
 """Figures of trained models and of their scores, and what all figures share: style and file."""
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from asgat.explain.responses import filter_response, response_shape
+from asgat.explain.head_responses import HeadResponses, Kind, head_responses
+from asgat.explain.responses import Floats
 from asgat.files.atomic import write_atomic
 from asgat.graph import Graph
 from asgat.nn.attention_model import AttentionModel
-from asgat.spectral import spectral_density
+
+MOST_CURVES = 8  # of a panel
 
 
 def new_figure(width: float, height: float) -> Any:
@@ -36,40 +39,61 @@ def write_png(figure: Any, path: Path, dpi: int = 150) -> Path:
     return path
 
 
-def filter_figure(model: AttentionModel, graph: Graph, path: Path, title: str) -> Path:
-    """Draws the learned response of every head over λ, one panel per layer, above the graph's spectral density.
+def filter_figure(model: AttentionModel, graph: Graph, path: Path, title: str) -> Path | None:
+    """Draws the learned response of every head over λ above the graph's spectral density; None if there is no head.
 
-    The scale of a response matters (softmax sharpens with it) and so does its shape; its level matters little.
+    A panel holds the attention heads or the filter heads of a layer, at most eight of them. The scale of a response
+    matters (softmax sharpens with it) and so does its shape; the level of an attention head matters little.
     """
     from matplotlib import colormaps
 
-    frequency = np.linspace(0.0, 2.0, 401)
-    density = spectral_density(graph.spectral_graph, frequency)
-    layers = model.convs
-    figure = new_figure(4.8 * len(layers) + 1.0, 4.0)
-    axes = figure.subplots(1, len(layers), squeeze=False)
-    for number, (axis, layer) in enumerate(zip(axes[0], layers, strict=True), start=1):
-        response = filter_response(layer.filter, frequency)
+    held = head_responses(model, graph)
+    panels = list(_panels(held, model.layer_name))
+    if not panels:
+        return None
+    columns = min(len(panels), 4)
+    rows = -(-len(panels) // columns)
+    figure = new_figure(4.8 * columns + 1.0, 4.0 * rows)
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axis, (name, kind, first, response) in zip(axes, panels, strict=False):
         behind = axis.twinx()
-        behind.fill_between(frequency, density, color="0.88", linewidth=0)
-        behind.set_ylim(0, 1.6 * max(np.quantile(density, 0.995), 1e-9))
+        behind.fill_between(held.frequency, held.density, color="0.88", linewidth=0)
+        behind.set_ylim(0, 1.6 * max(np.quantile(held.density, 0.995), 1e-9))
         behind.set_yticks([])
         axis.set_zorder(behind.get_zorder() + 1)
         axis.patch.set_visible(False)
         colours = colormaps["viridis"](np.linspace(0.0, 0.9, response.shape[1]))
-        for head, colour in enumerate(colours):
-            shape = response_shape(response[:, head], frequency, density)
-            axis.plot(frequency, response[:, head], color=colour, lw=1.8, label=f"head {head + 1}: {shape}")
+        for head, (colour, values) in enumerate(zip(colours, response.T, strict=True), start=first):
+            axis.plot(held.frequency, values, color=colour, lw=1.8, label=f"head {head}: {held.shape(values, kind)}")
         axis.axhline(0.0, color="0.6", lw=0.6)
-        axis.set(xlim=(0, 2), xlabel="frequency λ", title=f"layer {number}")
-        axis.legend(fontsize=7, framealpha=0.9, ncols=2 if response.shape[1] > 6 else 1)
-    axes[0][0].set_ylabel("learned response g(λ)")
-    axes[0][-1].text(
-        1.02, 0.5, "grey: density of the graph's eigenvalues", transform=axes[0][-1].transAxes,
+        axis.set(xlim=(0, 2), xlabel="frequency λ", title=name)
+        axis.legend(fontsize=7, framealpha=0.9, ncols=2 if response.shape[1] > 4 else 1)
+    for axis in axes[len(panels) :]:
+        axis.set_visible(False)
+    for axis in axes[::columns]:
+        axis.set_ylabel("learned response g(λ)")
+    axes[columns - 1].text(
+        1.02, 0.5, "grey: density of the graph's eigenvalues", transform=axes[columns - 1].transAxes,
         rotation=90, va="center", fontsize=8, color="0.4",
     )  # fmt: skip
     figure.suptitle(title)
     return write_png(figure, path)
+
+
+def _panels(held: HeadResponses, layer_name: str) -> Iterator[tuple[str, Kind, int, Floats]]:
+    """Title and kind of every panel, the number of its first head, and the responses of its heads, [n, heads]."""
+    kinds: dict[Kind, list[Floats]] = {"attention": held.attention, "filters": held.filters}
+    for number, of_layer in enumerate(zip_longest(*kinds.values()), start=1):
+        for kind, responses in zip(kinds, of_layer, strict=True):
+            if responses is None:
+                continue
+            parts = np.array_split(responses, -(-responses.shape[1] // MOST_CURVES), axis=1)
+            first = 1
+            for part in parts:
+                name = f"{layer_name} {number}" + (f", {kind}" if held.filters else "")
+                heads = f", heads {first} to {first + part.shape[1] - 1}" if len(parts) > 1 else ""
+                yield name + heads, kind, first, part
+                first += part.shape[1]
 
 
 def comparison_figure(rows: Sequence[Mapping[str, Any]], path: Path) -> Path:

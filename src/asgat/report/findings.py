@@ -7,7 +7,8 @@ from typing import Any, Literal
 import numpy as np
 
 from asgat.estimator.trained_run import HEALTH_FILE, TrainedRun
-from asgat.explain.responses import Floats, Ints, response_shape
+from asgat.explain.head_responses import HeadResponses, Kind
+from asgat.explain.responses import Floats, Ints
 from asgat.files.user_file import read_user_file
 from asgat.graph.homophily import beta
 from asgat.training.metrics import majority_share
@@ -91,21 +92,31 @@ def training_findings(run: TrainedRun, result: dict[str, Any], prediction: Ints)
         yield Finding("warning", "epochs", text)
 
 
-def attention_findings(
-    result: dict[str, Any], frequency: Floats, density: Floats, responses: list[Floats]
-) -> Iterator[Finding]:
-    """Findings about heads and certificate; ``responses`` holds [n, heads] per layer."""
-    flat = [
-        f"head {head} of layer {layer}"
-        for layer, response in enumerate(responses, start=1)
-        for head, values in enumerate(response.T, start=1)
-        if response_shape(values, frequency, density) == "flat"
-    ]
-    if flat:
-        text = f"Flat over the whole spectrum: {_listed(flat, 4)}. Such a head cannot tell other nodes apart."
-        yield Finding("warning", "flat heads", text)
-    else:
+def attention_findings(result: dict[str, Any], held: HeadResponses, layer_name: str) -> Iterator[Finding]:
+    """Findings about heads and certificate."""
+    kinds: tuple[tuple[Kind, list[Floats], str, str], ...] = (
+        ("attention", held.attention, "head", "cannot tell other nodes apart"),
+        ("filters", held.filters, "filter head", "passes a node's own features on and uses no other node"),
+    )
+    any_flat = False
+    for kind, layers, noun, effect in kinds:
+        flat = [
+            f"{noun} {head} of {layer_name} {layer}"
+            for layer, response in enumerate(layers, start=1)
+            for head, values in enumerate(response.T, start=1)
+            if held.shape(values, kind) == "flat"
+        ]
+        if flat:
+            any_flat = True
+            text = f"Flat over the whole spectrum: {_listed(flat, 4)}. Such a head {effect}."
+            yield Finding("warning", f"flat {noun}s", text)
+    if not any_flat and (held.attention or held.filters):
         yield Finding("good", "heads", "No head is flat over the spectrum.")
+    if not held.attention:
+        text = "The model has no attention to explore; what its filters pass is under filter responses."
+        if not held.filters:
+            text = "The model has no attention to explore: its blocks take the mean over neighbours."
+        yield Finding("note", "no attention", text)
     share = result.get("certified_share")
     if share is not None:
         bound = result.get("max_bound") or 0.0

@@ -51,7 +51,7 @@ def certified_figures(task: Task, config: TrainConfig, split: Split, state: Stat
     With a ``tolerance`` the rows above it are given more candidates until none is left, and the model is scored again.
     """
     model = task.example(config).to(task.y.device)
-    if not isinstance(model, AttentionModel):
+    if not isinstance(model, AttentionModel) or not model.convs:
         return {}
     operator = task.inputs[1]
     if not isinstance(operator, TableOperator):  # it scores all pairs

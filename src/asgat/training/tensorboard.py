@@ -1,4 +1,4 @@
-"""Losses and scores of every epoch for TensorBoard, an extra."""
+"""Losses and scores of every epoch, and the learned filters, for TensorBoard, an extra."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -22,11 +22,7 @@ class TensorBoardLog:
         self.folder, self.progress = folder, progress
         self.writers: dict[int, Any] = {}
         if folder is not None:
-            try:
-                from torch.utils.tensorboard import SummaryWriter
-            except ImportError:
-                raise AsgatError("TensorBoard is not installed; `pip install 'asgat[tensorboard]'`.") from None
-            self._new_writer: Any = SummaryWriter
+            import_writer()
 
     def __enter__(self) -> Self:
         return self
@@ -41,9 +37,31 @@ class TensorBoardLog:
         if self.folder is None:
             return
         if run not in self.writers:
-            try:
-                self.writers[run] = self._new_writer(str(Path(self.folder) / f"run-{run}"))
-            except OSError as error:
-                raise AsgatError(f"{self.folder} cannot be written: {error.strerror}. Choose another place.") from error
+            self.writers[run] = open_writer(self.folder, run)
         for name in ("train_loss", "val_loss", "val_score"):
             self.writers[run].add_scalar(f"attempt-{epoch.attempt}/{name}", getattr(epoch, name), epoch.epoch)
+
+
+def log_picture(folder: Path | str, run: int, picture: Path, name: str) -> None:
+    """Adds a PNG file to a run, such as the responses of the heads it has learned."""
+    from matplotlib.image import imread
+
+    with open_writer(folder, run) as writer:
+        writer.add_image(name, imread(picture)[..., :3], dataformats="HWC")
+
+
+def import_writer() -> Any:
+    """TensorBoard's writer, an extra."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise AsgatError("TensorBoard is not installed; `pip install 'asgat[tensorboard]'`.") from None
+    return SummaryWriter
+
+
+def open_writer(folder: Path | str, run: int) -> Any:
+    """A writer of the sub-folder of a run."""
+    try:
+        return import_writer()(str(Path(folder) / f"run-{run}"))
+    except OSError as error:
+        raise AsgatError(f"{folder} cannot be written: {error.strerror}. Choose another place.") from error

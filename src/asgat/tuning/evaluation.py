@@ -23,7 +23,7 @@ from asgat.training.runner import model_sizes, runs_at_once
 GRAPH_INDEPENDENT = {"lr", "weight_decay", "dropout", "hidden", "layers", "heads", "out_heads", "k", "elu", "root"}
 GRAPH_INDEPENDENT |= {"mix", "gain", "members", "jump", "adjacency", "propagate", "alpha", "balanced", "balance"}
 GRAPH_INDEPENDENT |= {"normalize_features", "epochs", "patience", "max_restarts", "filter", "filter_hidden"}
-GRAPH_INDEPENDENT |= {"filter_activation", "heat_scale"}
+GRAPH_INDEPENDENT |= {"filter_activation", "heat_scale", "channels", "attention_dropout"}
 FEATURE_SETTINGS = ("normalize_features", "adjacency", "self_loops", "similar", "similar_weight")
 MAX_CACHED = 12  # operators and feature matrices
 
@@ -87,7 +87,8 @@ class Evaluation:
         values = config.to_dict()
         shared = {key: value for key, value in values.items() if key not in GRAPH_INDEPENDENT}
         if isinstance(config, SpectralConfig):  # the table holds as many candidates as the longest selection needs
-            shared |= {"k": max(config.candidates, config.k) if config.k else None}
+            length = max(config.candidates, config.k) if config.k else None
+            shared |= {"k": length if config.attends else "no table"}
         graph = self._cached("graph", shared, lambda: prepare_graph(self.dataset, self.model, config, self.device))
         features = self._cached(
             "features",

@@ -1,10 +1,12 @@
 """The settings a search tries: ranges from ``space.toml``, and known good ones from ``known_settings.toml``."""
 
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
+from asgat.config import ASGATDeepConfig, SpectralConfig
 from asgat.errors import AsgatError
 from asgat.nn.registry import make_config, model_spec
 from asgat.recipe import SHARED, load_config, read_recipe
@@ -14,6 +16,8 @@ Settings = dict[str, Any]
 _KNOWN = tomllib.loads(resources.files(__package__).joinpath("known_settings.toml").read_text("utf-8"))
 CHEBYSHEV: dict[str, Settings] = _KNOWN["published"]["chebyshev"]
 EXACT: dict[str, Settings] = _KNOWN["published"]["exact"]
+DEEP_STARTS: list[Settings] = _KNOWN["deep"]
+"""What a search of asgat-deep tries first on any data set."""
 
 
 def published_settings(dataset: str, operator: str = "chebyshev") -> Settings:
@@ -78,27 +82,29 @@ def make_search_space(dataset: str, model: str, given: dict[str, Any] | None = N
     """
     given = given or {}
     spec = model_spec(model)
-    asgat = model.startswith("asgat-")
+    spectral = issubclass(spec.config, SpectralConfig)
     recipe, defaults = load_config(dataset, model).to_dict(), make_config(model).to_dict()
     own = {key: value for key, value in recipe.items() if value != defaults[key]}  # of a baseline: its paper's settings
     of_the_data = {key: value for key, value in read_recipe(dataset).get(SHARED, {}).items() if key in DATA_SETTINGS}
-    kept = {**({} if asgat else own), **of_the_data, **given}
+    kept = {**({} if spectral else own), **of_the_data, **given}
     config = make_config(model, **kept).to_dict()
-    if asgat:
+    if issubclass(spec.config, ASGATDeepConfig):
+        space, first = _deep_space(config, given), DEEP_STARTS
+    elif spectral:
         space = {**SPACES["grid"], **SPACES["unspecified"], **(SPACES["plus"] if model == "asgat-plus" else {})}
-        if config["filter"] == "heat":
-            space |= SPACES["heat"]
-        if config["filter"] != "mlp":
-            del space["filter_activation"]
-        if config["operator"] != "chebyshev":  # the expansion of ARMA needs a high order, exact scores need none
-            del space["order"]
         first = first_settings(dataset, config["operator"])
-        starts = [{**{key: config[key] for key in space}, **start} for start in first]
     else:
         space = {**SPACES["baseline"], **_EXTRA.get(model, {})}
-        for key in BASELINE_UNUSED.get(model, ()):
-            del space[key]
-        starts = [{key: recipe[key] for key in space}]
+        first = [{key: recipe[key] for key in space}]
+    if spectral and config["filter"] == "heat":
+        space |= SPACES["heat"]
+    unused = set(BASELINE_UNUSED.get(model, ()))
+    if config.get("filter", "mlp") != "mlp":
+        unused.add("filter_activation")
+    if spectral and config["operator"] != "chebyshev":  # ARMA's expansion needs a high order, exact scores need none
+        unused.add("order")
+    space = {key: values for key, values in space.items() if key not in unused}
+    starts = [{**{key: config[key] for key in space}, **start} for start in first]
     fixed = {*given, *of_the_data, *spec.fixed}
     fixed |= {parameter for option, parameter in PARAMETER_OF.items() if given.get(option) is False}
     space = {key: values for key, values in space.items() if key not in fixed}
@@ -107,6 +113,31 @@ def make_search_space(dataset: str, model: str, given: dict[str, Any] | None = N
     starts = [{key: value for key, value in start.items() if key in space} for start in starts]
     starts = [start for start in starts if all(_contains(space[key], value) for key, value in start.items())]
     return SearchSpace(space, {key: value for key, value in kept.items() if key not in space}, starts)
+
+
+def _deep_space(config: dict[str, Any], given: dict[str, Any]) -> Space:
+    """The space of asgat-deep, without what the given channels do not use and heads that do not fit a given size."""
+    space = dict(SPACES["deep"])
+    channels = config["channels"].split("+") if "channels" in given else ["attention", "filters", "mean"]
+    for key, users in {
+        "k": {"attention"},
+        "heads": {"attention", "filters"},
+        "order": {"attention", "filters"},
+    }.items():
+        if users.isdisjoint(channels):
+            del space[key]
+    if "filters" in channels:  # heads share the hidden channels
+        given_hidden, given_heads = given.get("hidden", 0), given.get("heads", 1)
+        _limit(space, "heads", lambda heads: given_hidden % heads == 0)
+        _limit(space, "hidden", lambda hidden: hidden % given_heads == 0)
+    return space
+
+
+def _limit(space: Space, key: str, fits: Callable[[int], bool]) -> None:
+    """Leaves the choices of a setting that fit the given ones; all if none does, which training then reports."""
+    choices = space[key]
+    assert isinstance(choices, tuple)
+    space[key] = tuple(choice for choice in choices if fits(choice)) or choices
 
 
 def trial_settings(search: SearchSpace, drawn: dict[str, Any]) -> dict[str, Any]:

@@ -1,14 +1,14 @@
 // Lines over a number: training curves and filter responses. Arrow keys move the cursor, legend buttons hide a line.
 function lineChart(host, spec) {
   const holder = el("div", {});
-  const hidden = new Set();
+  const hidden = new Set(spec.lines.filter((l) => l.off));
   const legend = el("div", { class: "legend" });
   host.append(el("h3", {}, spec.title), holder, legend, el("figcaption", {}, spec.caption), spec.numbers || "");
   let at = null;
   let redraw = () => {};
 
   for (const line of spec.lines.filter((l) => l.name)) {
-    const button = el("button", { type: "button", "aria-pressed": "true", onclick: () => {
+    const button = el("button", { type: "button", "aria-pressed": String(!hidden.has(line)), onclick: () => {
       if (!hidden.delete(line)) hidden.add(line);
       button.setAttribute("aria-pressed", String(!hidden.has(line)));
       redraw();

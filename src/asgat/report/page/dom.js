@@ -20,6 +20,7 @@ const svg = (tag, attributes, ...children) =>
 
 const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)} %`;
 const short = (text, length = 16) => (text.length > length ? `${text.slice(0, length - 1)}…` : text);
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
 const plural = (number, one, many) => `${number.toLocaleString("en")} ${number === 1 ? one : many || `${one}s`}`;
 function neat(value) {
   if (value === null || !Number.isFinite(value)) return "–";
@@ -36,14 +37,14 @@ function ticks(low, high, wanted) {
   return found;
 }
 
-// Heads of all layers are counted through, so that no two share a colour and a dash.
+// Attention heads of all layers are counted through, so that no two of the first 36 share a colour and a dash.
 const HEADS = [];
+const look = (number) => ({ colour: `var(--h${number % 9})`, dash: ["none", "7 3", "2 3", "9 3 2 3"][Math.floor(number / 9) % 4] });
 for (const [layer, heads] of (DATA.filters ? DATA.filters.layers : []).entries()) {
-  for (const [head, curve] of heads.entries()) {
-    const number = HEADS.length;
-    HEADS.push({ layer, head, number, character: curve.character, colour: `var(--h${number % 9})`, dash: ["none", "7 3", "2 3", "9 3 2 3"][Math.floor(number / 9) % 4] });
-  }
+  for (const [head, curve] of heads.entries()) HEADS.push({ layer, head, number: HEADS.length, character: curve.character, ...look(HEADS.length) });
 }
+const LAYER = DATA.layer_name;
+const headName = (layer, head) => `${LAYER} ${layer + 1}, head ${head + 1}`;
 // In a directed graph a node attends from two sides, as the source of its edges (out) and as the target of edges (in).
 const SIDES = DATA.sides || [""];
 const headOf = (layer, head) => HEADS.find((h) => h.layer === layer && h.head === head);

@@ -19,12 +19,14 @@ function explorer() {
   const byId = new Map(held.picks.map((p) => [nodes.id[p.node], p.node]));
   const order = held.picks.map((p) => p.node);
   const wrong = (v) => nodes.class[v] >= 0 && nodes.class[v] !== nodes.prediction[v];
-  const shown = new Set(HEADS.filter((h) => h.character !== "flat").map((h) => h.number)); // a flat head has nothing to say
+  const telling = HEADS.filter((h) => h.character !== "flat"); // a flat head has nothing to say
+  const few = telling.length <= 16; // the lines of more heads at a time cannot be told apart
+  const shown = new Set(telling.filter((h) => few || h.layer === telling[0].layer).map((h) => h.number));
   const sides = new Set(SIDES.keys()); // the sides of the node whose attention is shown
   let current = order[0];
 
   const every = order.length === held.total;
-  $("explorer-lead").textContent = `${HEADS.length ? `Pick a node to see its neighbours and the nodes each head attends to, near and far.${DATA.sides ? " Edges have a direction: the node attends as the source of its edges (out) and as the target of edges (in), to other nodes as sources or as targets." : ""}` : "Pick a node to see its neighbours; this model has no spectral attention to show."} ${every ? `All ${held.total.toLocaleString("en")} nodes can be picked.` : `The graph is large: ${order.length.toLocaleString("en")} of its ${held.total.toLocaleString("en")} nodes can be picked, a sample with some of every class and with mistakes; asgat explain shows any node.`}${held.shown_per_head ? ` Of each head the ${held.shown_per_head} strongest are shown.` : ""}`;
+  $("explorer-lead").textContent = `${HEADS.length ? `Pick a node to see its neighbours and the nodes each head attends to, near and far${few ? "" : `; at first those of ${LAYER} ${telling[0].layer + 1}`}.${DATA.sides ? " Edges have a direction: the node attends as the source of its edges (out) and as the target of edges (in), to other nodes as sources or as targets." : ""}` : `Pick a node to see its neighbours; this model has no attention to explore${DATA.filters ? ", and the responses of its filters are drawn above" : ""}.`} ${every ? `All ${held.total.toLocaleString("en")} nodes can be picked.` : `The graph is large: ${order.length.toLocaleString("en")} of its ${held.total.toLocaleString("en")} nodes can be picked, a sample with some of every class and with mistakes; asgat explain shows any node.`}${held.shown_per_head ? ` Of each head the ${held.shown_per_head} strongest are shown.` : ""}`;
 
   // -- choosing a node
   const message = el("div", { class: "message", role: "status" });
@@ -60,7 +62,7 @@ function explorer() {
   for (const layer of new Set(HEADS.map((h) => h.layer))) {
     const mine = HEADS.filter((h) => h.layer === layer);
     const set = (on) => { for (const h of mine) { boxes[h.number].checked = on; if (on) shown.add(h.number); else shown.delete(h.number); } draw(); };
-    panel.append(el("fieldset", {}, el("legend", {}, `Layer ${layer + 1}`), el("div", { class: "heads" }, mine.map((h) => {
+    panel.append(el("fieldset", {}, el("legend", {}, `${capital(LAYER)} ${layer + 1}`), el("div", { class: "heads" }, mine.map((h) => {
       boxes[h.number] = el("input", { type: "checkbox", checked: shown.has(h.number), "data-head": h.number, onchange: (event) => { if (event.target.checked) shown.add(h.number); else shown.delete(h.number); draw(); } });
       return el("label", {}, boxes[h.number], swatch(h.colour, h.dash), `${h.head + 1} ${h.character}`);
     })), mine.length > 1 ? el("div", { class: "switches" }, el("button", { type: "button", class: "quiet", onclick: () => set(true) }, "all"), el("button", { type: "button", class: "quiet", onclick: () => set(false) }, "none")) : null));
@@ -132,7 +134,7 @@ function explorer() {
     const cx = width / 2, cy = height / 2;
     const full = Math.min(width / 2 - (width < 420 ? 26 : 44), height / 2 - 26);
     // Nodes keep their places while heads are switched; a flat head, which attends anywhere, makes room when it is on.
-    const placed = found.filter((e) => felt(e) && (shown.has(e.h.number) || e.h.character !== "flat"));
+    const placed = found.filter((e) => felt(e) && (shown.has(e.h.number) || (few && e.h.character !== "flat")));
     const anyFar = placed.some((e) => e.hops < 0 || e.hops > 2);
     const radius = anyFar ? [0, 0.35 * full, 0.65 * full, 0.96 * full] : [0, 0.48 * full, 0.96 * full, 0.96 * full];
     const { place, labels: kinds } = layout(p, placed, cx, cy, radius);
@@ -143,7 +145,7 @@ function explorer() {
     const ties = [];
     for (let i = 0; i < p.edges.length; i += 2) { const a = place.get(p.edges[i]), b = place.get(p.edges[i + 1]); ties.push(svg("line", { class: "tie", x1: a.x, y1: a.y, x2: b.x, y2: b.y })); if (DATA.sides) ties.push(arrow(a, b)); }
 
-    const tell = (event, e) => Tip.show(event.clientX, event.clientY, `${nodes.id[current]}${sided(e.side)} → ${nodes.id[e.node]}${sided(e.toSide)}`, [{ name: `layer ${e.h.layer + 1}, head ${e.h.head + 1}`, colour: e.h.colour, value: percent(e.weight) }, { name: e.hops < 0 ? "no path" : e.hops === 0 ? "itself" : plural(e.hops, "hop"), value: bandName(e.band) }]);
+    const tell = (event, e) => Tip.show(event.clientX, event.clientY, `${nodes.id[current]}${sided(e.side)} → ${nodes.id[e.node]}${sided(e.toSide)}`, [{ name: headName(e.h.layer, e.h.head), colour: e.h.colour, value: percent(e.weight) }, { name: e.hops < 0 ? "no path" : e.hops === 0 ? "itself" : plural(e.hops, "hop"), value: bandName(e.band) }]);
     const lane = (e) => e.h.number * SIDES.length + e.side; // every head and side has a place of its own
     const turn = [...shown].flatMap((h) => [...sides].map((side) => h * SIDES.length + side)).sort((a, b) => a - b);
     const ended = new Map(); // where the parts of a lane on the ring around the node end
@@ -171,7 +173,7 @@ function explorer() {
       const known = picks.has(v) && v !== current;
       const heading = `node ${nodes.id[v]}`;
       const rows = [{ name: "class", value: className(nodes.class[v]), colour: classColour(nodes.class[v]) }, { name: "predicted", value: className(nodes.prediction[v]) }, { name: "distance", value: at.ring === 0 ? "itself" : at.hops < 0 ? "no path" : plural(at.hops, "hop") },
-        ...visible.filter((e) => e.node === v).sort((a, b) => b.weight - a.weight).slice(0, 6).map((e) => ({ name: `layer ${e.h.layer + 1}, head ${e.h.head + 1}${DATA.sides ? `, ${SIDES[e.side]} to ${SIDES[e.toSide]}` : ""}`, colour: e.h.colour, value: percent(e.weight) }))];
+        ...visible.filter((e) => e.node === v).sort((a, b) => b.weight - a.weight).slice(0, 6).map((e) => ({ name: `${headName(e.h.layer, e.h.head)}${DATA.sides ? `, ${SIDES[e.side]} to ${SIDES[e.toSide]}` : ""}`, colour: e.h.colour, value: percent(e.weight) }))];
       const [side, up] = at.ring === 0 ? [0, -(1.3 * middle + 14)] : [Math.cos(at.angle) * (r + 5), Math.sin(at.angle) * (r + 9) + 4];
       return svg("g", { class: `vertex${v === current ? " centre" : ""}${share || v === current || !HEADS.length ? "" : " faint"}`, "data-node": v, transform: `translate(${at.x.toFixed(1)},${at.y.toFixed(1)})`, tabindex: i ? -1 : 0, role: known ? "button" : "img",
         "aria-label": `${heading}, ${rows.map((row) => `${row.name} ${row.value}`).join(", ")}${known ? "; press Enter to pick it" : ""}`,
@@ -200,7 +202,7 @@ function explorer() {
     note.textContent = parts.join(" ");
     const right = nodes.class[v] < 0 ? null : !wrong(v);
     facts.replaceChildren(...[["node", nodes.id[v]], ["class", className(nodes.class[v])], ["predicted", el("span", { class: right === null ? "" : right ? "right" : "wrong" }, `${className(nodes.prediction[v])}${right === null ? "" : right ? " ✓" : " ✗"}`)], ["part", PARTS[nodes.part[v]]], ["degree", DATA.sides ? `${nodes.out[v]} out, ${nodes.in[v]} in` : String(nodes.degree[v])], ["β", nodes.beta[v].toFixed(2)]].flatMap(([key, value]) => [el("dt", {}, key), el("dd", {}, value)]));
-    table.replaceChildren(el("table", {}, el("caption", { class: "sr" }, `Nodes that node ${nodes.id[v]} attends to`), el("thead", {}, el("tr", {}, ["Layer", "Head", DATA.sides && "Side", "Node", DATA.sides && "Its side", "Weight", "Hops", "Class", "Band"].filter(Boolean).map((name) => el("th", { scope: "col", class: ["Weight", "Hops"].includes(name) ? "" : "left" }, name)))),
+    table.replaceChildren(el("table", {}, el("caption", { class: "sr" }, `Nodes that node ${nodes.id[v]} attends to`), el("thead", {}, el("tr", {}, [capital(LAYER), "Head", DATA.sides && "Side", "Node", DATA.sides && "Its side", "Weight", "Hops", "Class", "Band"].filter(Boolean).map((name) => el("th", { scope: "col", class: ["Weight", "Hops"].includes(name) ? "" : "left" }, name)))),
       el("tbody", {}, visible.map((e) => el("tr", { "data-head": e.h.number }, el("td", {}, String(e.h.layer + 1)), el("td", { class: "left" }, swatch(e.h.colour, e.h.dash), `${e.h.head + 1}`), DATA.sides && el("td", { class: "left" }, SIDES[e.side]), el("td", { class: "left" }, picks.has(e.node) && e.node !== v ? el("button", { type: "button", title: `pick node ${nodes.id[e.node]}`, onclick: () => { go(e.node); table.focus(); } }, nodes.id[e.node]) : nodes.id[e.node]), DATA.sides && el("td", { class: "left" }, SIDES[e.toSide]),
         el("td", {}, felt(e) ? percent(e.weight) : "< 0.1 %", el("span", { class: "meter", "aria-hidden": "true" }, el("i", { style: `width:${(100 * e.weight).toFixed(1)}%;background:${e.h.colour}` }))), el("td", {}, e.hops < 0 ? "no path" : String(e.hops)), el("td", { class: "left" }, short(className(e.node < 0 ? -1 : nodes.class[e.node]), 28)), el("td", { class: "left" }, bandName(e.band)))))));
     spoken.textContent = `Node ${nodes.id[v]}, class ${className(nodes.class[v])}, predicted ${className(nodes.prediction[v])}. ${plural(shown.size, "head")} shown, ${plural(total.size, "node")} attended to.`;

@@ -48,24 +48,29 @@ function runChoice() {
   $("run-choice").append(el("label", { class: "field", style: "margin-bottom:.6rem;max-width:20rem" }, "Run", choice));
 }
 
+const MOST_CURVES = 8; // of a chart, and a fourth of the bars of one
 function filters() {
   const held = DATA.filters;
   if (!held) { $("filters").hidden = true; document.querySelector('nav a[href="#filters"]').remove(); return; }
   const densest = [...held.density].sort((a, b) => a - b)[Math.floor(0.97 * held.density.length)] || 1;
-  held.layers.forEach((heads, layer) => {
+  const draw = (place, heads, layer, kind, looks) => {
     const values = heads.flatMap((h) => h.response);
     const [low, high] = [Math.min(0, ...values), Math.max(0, ...values)];
     const pad = 0.06 * (high - low || 1);
     const counted = {};
     for (const h of heads) counted[h.character] = (counted[h.character] || 0) + 1;
     const listed = Object.entries(counted).sort((a, b) => b[1] - a[1]).map(([name, n]) => `${n} ${name}`).join(", ");
-    const host = el("figure", { class: "card", id: `filter-${layer}` });
-    $("filter-charts").append(host);
-    lineChart(host, { title: `Layer ${layer + 1}: ${plural(heads.length, "head")}`, x: [0, 2], y: [low < 0 ? low - pad : 0, high + pad], xLabel: "frequency λ", xName: "λ =", yLabel: "response g(λ)", format: neat, caption: `Response g(λ) of every head: ${listed}. Grey: density of the graph’s eigenvalues.`,
+    const host = el("figure", { class: "card", id: `${place}-${layer}` });
+    $(`${place}-charts`).append(host);
+    lineChart(host, { title: `${capital(LAYER)} ${layer + 1}: ${plural(heads.length, `${kind}head`)}`, x: [0, 2], y: [low < 0 ? low - pad : 0, high + pad], xLabel: "frequency λ", xName: "λ =", yLabel: "response g(λ)", format: neat, caption: `Response g(λ) of every head: ${listed}. Grey: density of the graph’s eigenvalues.${heads.length > MOST_CURVES ? ` The first ${MOST_CURVES} are drawn; the buttons add others.` : ""}`,
       area: { xs: held.frequency, ys: held.density.map((d) => Math.min(1, (0.62 * d) / densest)) }, keys: [{ name: "eigenvalues", colour: "var(--back)" }],
-      numbers: numbers(["λ", ...heads.map((_, i) => `head ${i + 1}`)], held.frequency.map((f, i) => [f, ...heads.map((h) => neat(h.response[i]))]).filter((_, i) => i % 10 === 0)),
-      lines: heads.map((h, head) => ({ name: `${head + 1} ${h.character}`, xs: held.frequency, ys: h.response, ...pick(headOf(layer, head)) })) });
-  });
+      numbers: numbers(["λ", ...heads.map((_, i) => `head ${i + 1}`)], [...held.frequency.map((f, i) => [f, ...heads.map((h) => neat(h.response[i]))]).filter((_, i) => i % 10 === 0),
+        ...(heads[0].bands || []).map((_, b) => [`share of ${DATA.bands[b].name} frequencies`, ...heads.map((h) => percent(h.bands[b], 0))])]),
+      lines: heads.map((h, head) => ({ name: `${head + 1} ${h.character}`, off: head >= MOST_CURVES, xs: held.frequency, ys: h.response, ...looks(head) })) });
+  };
+  held.layers.forEach((heads, layer) => draw("filter", heads, layer, held.filter_layers.length ? "attention " : "", (head) => pick(headOf(layer, head))));
+  $("filter-heads").hidden = !held.filter_layers.length;
+  held.filter_layers.forEach((heads, layer) => draw("filter-head", heads, layer, "filter ", look));
 }
 const pick = (head) => ({ colour: head.colour, dash: head.dash });
 
@@ -80,10 +85,15 @@ function distances() {
   if (!held) { $("distance").hidden = true; document.querySelector('nav a[href="#distance"]').remove(); return; }
   const rows = held.layers.flatMap((heads, layer) => heads.map((shares, i) => {
     const head = Math.floor(i / SIDES.length), side = SIDES[i % SIDES.length], character = headOf(layer, head).character;
-    return { layer, shares, name: `layer ${layer + 1}, head ${head + 1} ${character}${side && `, ${side}`}`, brief: `${layer + 1}.${head + 1} ${side || short(character, 10)}` };
+    return { layer, shares, side, name: `${headName(layer, head)} ${character}${side && `, ${side}`}`, brief: `${layer + 1}.${head + 1} ${side || short(character, 10)}` };
+  }));
+  const many = rows.length > 4 * MOST_CURVES; // then a bar is the mean over the heads of a layer
+  const bars = !many ? rows : held.layers.flatMap((_, layer) => SIDES.map((side) => {
+    const mine = rows.filter((row) => row.layer === layer && row.side === side);
+    return { layer, name: `${LAYER} ${layer + 1}${side && `, ${side}`}`, brief: `${layer + 1} ${side}`, shares: held.hops.map((_, i) => mine.reduce((sum, row) => sum + row.shares[i], 0) / mine.length) };
   }));
   const sampled = held.nodes < held.total ? `a random sample of ${held.nodes.toLocaleString("en")} of ${held.total.toLocaleString("en")} nodes` : `all ${held.total.toLocaleString("en")} nodes`;
-  stackedBars($("distance-chart"), { title: "Where the attention goes", rows, parts: held.hops.map((h, i) => (i === 0 || i === 6 ? h : i === 1 ? "1 hop" : `${h} hops`)), xLabel: "share of attention by distance in edges", caption: `Mean attention weight by number of edges between a node and the nodes it attends to, over ${sampled}. ${DATA.sides ? "Every head attends from two sides of a node: out, as the source of its edges, and in, as the target of edges; distances ignore directions. " : ""}A graph convolution of one layer never leaves the first two colours.`,
+  stackedBars($("distance-chart"), { title: "Where the attention goes", rows: bars, parts: held.hops.map((h, i) => (i === 0 || i === 6 ? h : i === 1 ? "1 hop" : `${h} hops`)), xLabel: "share of attention by distance in edges", caption: `${many ? `Every bar is the mean over the heads of a ${LAYER}; the numbers have each head. ` : ""}Mean attention weight by number of edges between a node and the nodes it attends to, over ${sampled}. ${DATA.sides ? "Every head attends from two sides of a node: out, as the source of its edges, and in, as the target of edges; distances ignore directions. " : ""}A graph convolution of one layer never leaves the first two colours.`,
     numbers: numbers(["head", ...held.hops], rows.map((row) => [row.name, ...row.shares.map((s) => percent(s))])) });
 }
 
