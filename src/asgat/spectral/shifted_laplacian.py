@@ -42,7 +42,8 @@ class ShiftedLaplacian:
     @cached_property
     def _arrays(self) -> tuple[Tensor, Tensor, Tensor]:
         indptr, index = (torch.from_numpy(part.astype("int64")) for part in (self.matrix.indptr, self.matrix.indices))
-        return indptr.to(self.device), index.to(self.device), torch.from_numpy(self.matrix.data).to(self._csr)
+        value = torch.from_numpy(self.matrix.data).to(self.device, self.dtype)
+        return indptr.to(self.device), index.to(self.device), value
 
     def polynomials(self, signal: Tensor, order: int) -> Iterator[Tensor]:
         """T_0(X) x, …, T_order(X) x for a signal [N, F]."""
