@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from asgat.config import SpectralConfig, TrainConfig
+from asgat.config import ASGATConfig, SpectralConfig, TrainConfig
 from asgat.data.dataset import Dataset
 from asgat.data.digest import dataset_digest
 from asgat.errors import AsgatError
@@ -175,8 +175,10 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             del advised["k"]  # limited by a component, and these edges join components
         names = ("k", "order", "heads", "hidden", "dropout", "lr", "weight_decay", "epochs", "patience")
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        spectral = issubclass(model_spec(self.model).config, SpectralConfig)
-        start = {**DEFAULTS, **advised} if spectral else {k: v for k, v in DEFAULTS.items() if k != "hidden"}
+        config = model_spec(self.model).config
+        start = {**DEFAULTS, **(advised if issubclass(config, SpectralConfig) else {})}
+        if not issubclass(config, ASGATConfig):
+            del start["hidden"]  # of other models the own default
         values = {key: value for key, value in start.items() if key in known}
         return make_config(self.model, **{**values, **given, **(self.settings or {})})
 
