@@ -104,10 +104,12 @@ def predict(
 def _train(classifier: Any, encoded: Any, health: Health, out: Path, fresh: bool, tensorboard: Path | None) -> None:
     from asgat.files.lock import locked
     from asgat.memory import keep_freed_memory
+    from asgat.training.inputs import check_direction
     from asgat.training.run_directory import RunDirectory
     from asgat.training.runner import Callbacks
     from asgat.training.tensorboard import TensorBoardLog
 
+    check_direction(encoded.dataset, classifier.model)
     config = classifier.make_config(health)
     values = config.to_dict()
     keys = [key for key in ("k", "order", "heads", "hidden", "epochs", "patience", "seed") if key in values]
