@@ -377,3 +377,4 @@ def test_a_model_that_cannot_use_directions_says_so(asgat):
     code, _, errors = asgat(*FIT, "--directed", "--model", "gcn")
     assert code == 2
     assert "gcn cannot use directions. Models that can: asgat-plus" in errors
+    assert not any(path.name == "config.toml" for path in Path().rglob("*")), "nothing was written"

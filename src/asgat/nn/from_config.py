@@ -83,23 +83,9 @@ def build_asgat(
     linear: bool = False,
 ) -> AttentionModel:
     """The model, or an ensemble of ``members`` of them."""
-    shared = "heads", "out_heads", "k", "dropout", "elu", "root", "mix", "gain", "jump", "propagate", "alpha"
-
-    def build_one() -> ASGAT:
-        return ASGAT(
-            in_channels,
-            config.hidden,
-            out_channels,
-            num_layers=config.layers,
-            num_nodes=num_nodes,
-            directed=directed,
-            linear=linear,
-            filter=make_filter(config),
-            operator=partial(make_operator, config=config),
-            **{name: getattr(config, name) for name in shared},
-        )
-
-    return _ensemble(build_one, config.members)
+    names = "heads", "out_heads", "k", "dropout", "elu", "root", "mix", "gain", "jump", "propagate", "alpha"
+    own = {"linear": linear, **{name: getattr(config, name) for name in names}}
+    return _build(ASGAT, config, in_channels, out_channels, num_nodes, directed, own)
 
 
 def build_deep(
@@ -112,9 +98,23 @@ def build_deep(
     """The deep model, or an ensemble of ``members`` of them."""
     if config.batch_size is not None:
         raise AsgatError("asgat-deep is trained on all nodes at once; leave batch_size out, or use asgat-plus.")
+    names = "heads", "k", "dropout", "attention_dropout", "channels"
+    own = {name: getattr(config, name) for name in names}
+    return _build(ASGATDeep, config, in_channels, out_channels, num_nodes, directed, own)
 
-    def build_one() -> ASGATDeep:
-        return ASGATDeep(
+
+def _build(
+    model: Callable[..., AttentionModel],
+    config: SpectralConfig,
+    in_channels: int,
+    out_channels: int,
+    num_nodes: int | None,
+    directed: bool,
+    own: dict[str, Any],
+) -> AttentionModel:
+    """What the settings of all models with spectral layers mean, and a model's ``own`` arguments."""
+    members = [
+        model(
             in_channels,
             config.hidden,
             out_channels,
@@ -123,11 +123,8 @@ def build_deep(
             directed=directed,
             filter=make_filter(config),
             operator=partial(make_operator, config=config),
-            **{name: getattr(config, name) for name in ("heads", "k", "dropout", "attention_dropout", "channels")},
+            **own,
         )
-
-    return _ensemble(build_one, config.members)
-
-
-def _ensemble(build_one: Callable[[], AttentionModel], members: int) -> AttentionModel:
-    return build_one() if members == 1 else Ensemble([build_one() for _ in range(members)])
+        for _ in range(config.members)
+    ]
+    return members[0] if len(members) == 1 else Ensemble(members)
