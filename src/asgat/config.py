@@ -169,9 +169,11 @@ class ASGATDeepConfig(SpectralConfig):
     layers: int = _model(2, "number of blocks", low=1, high=_DEEP)
     heads: int = _model(8, "heads of a block's attention, and of its filters", low=1, high=MANY)
     channels: Channels = _model("attention+filters", _CHANNELS_HELP)  # noqa: RUF009
-    attention_dropout: bool = _model(False, "apply dropout to attention weights and their input, too")
+    input_dropout: bool = _model(False, "apply dropout to the features, too")
 
     decoupled_decay: ClassVar[bool] = True
+
+    PRUNED: ClassVar[Mapping[str, tuple[Any, str]]] = {**SpectralConfig.PRUNED, "attention_dropout": (False, "GAT")}
 
     @property
     def attends(self) -> bool:

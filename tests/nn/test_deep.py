@@ -184,6 +184,18 @@ def test_attention_and_certificates():
     assert model(channels="filters").convs == []
 
 
+@pytest.mark.parametrize("input_dropout", [False, True])
+def test_dropout_of_the_input(input_dropout):
+    """Nothing depends on an entry of x that is dropped, and all are used in evaluation."""
+    net, graph = model(dropout=0.5, input_dropout=input_dropout), ZOO["generic"]
+    x = features(graph, 3)
+    torch.manual_seed(3)
+    (used,) = torch.autograd.grad(net.train()(x, graph).sum(), x)
+    assert bool((used == 0).any()) is input_dropout
+    (used,) = torch.autograd.grad(net.eval()(x, graph).sum(), x)
+    assert bool((used != 0).all())
+
+
 @pytest.mark.parametrize("channels", ["filters", "attention+mean"])
 def test_an_ensemble(channels):
     members = [model(channels=channels), model(channels=channels)]

@@ -143,7 +143,7 @@ def test_the_table_of_the_deep_model_is_shared_by_channels_with_attention():
         return evaluation.inputs(config("asgat-deep", **changes))[1]
 
     with_attention = operator(channels="attention")
-    assert operator(channels="attention+filters", attention_dropout=True) is with_attention
+    assert operator(channels="attention+filters", input_dropout=True) is with_attention
     without = operator(channels="filters")
     assert without is not with_attention
     assert operator(channels="mean", k=5) is without

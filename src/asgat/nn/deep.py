@@ -33,7 +33,6 @@ class DeepBlock(nn.Module):
         heads: of attention, each with rows as wide as h, and of filters, which share these channels.
         k: nodes each node attends to per head.
         dropout: inside the network.
-        attention_dropout: apply it to input and weights of the attention, too.
         channels: what stands beside a node's own features: ``"attention"``, ``"filters"`` and ``"mean"``, joined by +.
         directed: use the direction of edges; attention, filters and means are then twice as wide.
         options: of the attention and filter layers: ``filter``, ``operator``, ``order``.
@@ -50,7 +49,6 @@ class DeepBlock(nn.Module):
         heads: int = 8,
         k: int | None = 10,
         dropout: float = 0.0,
-        attention_dropout: bool = False,
         channels: Channels = "attention+filters",
         directed: bool = False,
         **options: Any,
@@ -67,8 +65,7 @@ class DeepBlock(nn.Module):
         self.dropout, self.directed, self.mean = dropout, directed, "mean" in kinds
         self.attention = self.filters = None
         if "attention" in kinds:
-            p = dropout if attention_dropout else 0.0
-            self.attention = ASGATConv(d, d, heads, k=k, dropout=p, bias=False, directed=directed, **options)
+            self.attention = ASGATConv(d, d, heads, k=k, bias=False, directed=directed, **options)
         if "filters" in kinds:
             self.filters = SpectralFilterConv(d, d, heads, linear=directed, directed=directed, **options)
         width = d + (2 if directed else 1) * d * sum({"attention": heads}.get(kind, 1) for kind in kinds)
@@ -114,7 +111,8 @@ class ASGATDeep(AttentionModel):
         hidden_channels: size of the hidden rows; with filters a multiple of ``heads``.
         out_channels: number of classes.
         num_layers: number of blocks, at least 1.
-        heads, k, dropout, attention_dropout, channels: see :class:`DeepBlock`.
+        heads, k, dropout, channels: see :class:`DeepBlock`.
+        input_dropout: apply dropout to x, too.
         num_nodes: number of nodes, where adjacency rows follow the features in x (:func:`asgat.nn.with_adjacency`):
             :math:`x W_{in}` then includes one learned row per neighbour, and another graph is refused.
         directed: use the direction of edges, by the double cover.
@@ -144,7 +142,7 @@ class ASGATDeep(AttentionModel):
         k: int | None = 10,
         dropout: float = 0.0,
         *,
-        attention_dropout: bool = False,
+        input_dropout: bool = False,
         channels: Channels = "attention+filters",
         num_nodes: int | None = None,
         directed: bool = False,
@@ -156,12 +154,12 @@ class ASGATDeep(AttentionModel):
         super().__init__()
         if num_layers < 1:
             raise AsgatError(f"num_layers must be at least 1, but is {num_layers}.")
-        self.num_nodes, self.dropout = num_nodes, dropout
+        self.num_nodes, self.dropout, self.input_dropout = num_nodes, dropout, input_dropout
         self.operators = OperatorBuilder(operator, order, directed, cached)
         self.in_channels, d = in_channels, hidden_channels
         rows = in_channels + self.operators.copies * (num_nodes or 0)
         self.in_weight, self.in_bias = nn.Parameter(torch.empty(rows, d)), nn.Parameter(torch.empty(d))
-        own: tuple[Any, ...] = d, heads, k, dropout, attention_dropout, channels, directed
+        own: tuple[Any, ...] = d, heads, k, dropout, channels, directed
         options |= {"operator": operator, "order": order}
         self.blocks = nn.ModuleList(DeepBlock(*own, **options) for _ in range(num_layers))
         self.norm_weight, self.norm_bias = (nn.Parameter(torch.empty(d)) for _ in range(2))
@@ -214,6 +212,7 @@ class ASGATDeep(AttentionModel):
         """Logits, or ``(logits, attentions)`` with the attention of every block; arguments as for ``ASGAT``."""
         check_nodes(x, self.num_nodes)
         operator = self.operator_for(x, edge_index, edge_weight)
+        x = dropout(x, self.dropout, self.training and self.input_dropout)
         h = gelu(linear(x, self.in_weight, self.in_bias, operator))
         h = cast(Tensor, dropout(h, self.dropout, self.training))
         for block in self.blocks:

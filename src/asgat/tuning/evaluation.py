@@ -23,7 +23,7 @@ from asgat.training.runner import model_sizes, runs_at_once
 GRAPH_INDEPENDENT = {"lr", "weight_decay", "dropout", "hidden", "layers", "heads", "out_heads", "k", "elu", "root"}
 GRAPH_INDEPENDENT |= {"mix", "gain", "members", "jump", "adjacency", "propagate", "alpha", "balanced", "balance"}
 GRAPH_INDEPENDENT |= {"normalize_features", "epochs", "patience", "max_restarts", "filter", "filter_hidden"}
-GRAPH_INDEPENDENT |= {"filter_activation", "heat_scale", "channels", "attention_dropout"}
+GRAPH_INDEPENDENT |= {"filter_activation", "heat_scale", "channels", "input_dropout"}
 FEATURE_SETTINGS = ("normalize_features", "adjacency", "self_loops", "similar", "similar_weight")
 MAX_CACHED = 12  # operators and feature matrices
 
