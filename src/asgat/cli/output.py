@@ -159,8 +159,8 @@ def make_table(
 ) -> Table:
     """A table; columns are right-aligned, for figures, except those of ``left``.
 
-    Cells are folded only in columns of ``left`` that are not in ``no_wrap``. Title and cells are rich markup: names
-    from files must be escaped.
+    Cells are folded only in columns of ``left`` that are not in ``no_wrap``. Title and cells are rich markup, so names
+    that come from files must be escaped.
     """
     table = WholeTable(title=title, caption=caption, box=SIMPLE_HEAD, pad_edge=False, show_header=show_header)
     for heading in headings:
