@@ -1,11 +1,15 @@
 import os
+import re
 import signal
 from io import StringIO
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import typer
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
 from rich.table import Table
 
@@ -140,15 +144,60 @@ def test_a_file_gets_no_bar(progress, capsys):
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_comparison_fits_80_columns(cells):
-    spread = {"mean": 1.0, "std": 0.123, "per_run": [1.0]}
-    row: dict[str, Any] = {"dataset": "minesweeper", "model": "asgat-exact"}
-    row |= {"micro_f1": spread, "macro_f1": spread, "roc_auc": spread}
-    row |= {"ms_per_epoch": 12345.6, "parameters": 123_456_789}
+def printed(table, width):
     print_to = StringIO()
-    Console(width=80, file=print_to).print(comparison_table([row]))
-    figures = ["100.0 ± 12.3"] * 3
-    assert [*figures, "12345.6", "123,456,789"] == cells(print_to.getvalue())[-2][1:]
+    SafeConsole(width=width, file=print_to, highlight=False, emoji=False).print(table)
+    return print_to.getvalue()
+
+
+def test_scores_fit_80_columns(cells):
+    spread = {"mean": 0.912, "std": 0.083, "per_run": [0.912]}
+    row: dict[str, Any] = {"dataset": "minesweeper", "model": "asgat-linear", "rows": [{}] * 10, "restarts": 123}
+    row |= {"micro_f1": spread, "macro_f1": spread, "roc_auc": spread, "val_roc_auc": 0.75, "epochs": 1000.0}
+    row |= {"ms_per_epoch": 1234.5, "parameters": 123_456_789}
+    figures = ["asgat-linear", *["91.2 ± 8.3"] * 3]
+    for table, more in (
+        (comparison_table([row]), ["1234.5", "123,456,789"]),
+        (result_table(row), ["75.0", "10", "123", "1000", "1234.5"]),
+    ):
+        text = printed(table, 80)
+        assert max(map(len, text.splitlines())) <= 80
+        assert " ".join([*figures, *more]).split() == text.splitlines()[-2].split()
+
+
+WORDS = st.text(st.sampled_from("abc0123456789.±"), min_size=1, max_size=30)
+PHRASES = st.lists(WORDS, max_size=6).map(" ".join)
+
+
+@given(
+    st.integers(20, 130),
+    st.lists(st.tuples(PHRASES, st.sampled_from(["figure", "name", "text"]), PHRASES, PHRASES), min_size=1, max_size=9),
+    PHRASES,
+)
+def test_no_name_and_no_figure_of_any_table_is_cut(width, columns, title):
+    kinds = {f"{i} {heading}": kind for i, (heading, kind, *_) in enumerate(columns)}
+    left = [heading for heading, kind in kinds.items() if kind != "figure"]
+    whole = [heading for heading, kind in kinds.items() if kind == "name"]
+    rows = [[column[place] for column in columns] for place in (2, 3)]
+    table = make_table(title, list(kinds), rows, left, whole)
+    text = printed(table, width)
+    pieces = [word for line in (title, *kinds) for word in line.split()]
+    pieces += [
+        p
+        for row in rows
+        for c, kind in zip(row, kinds.values(), strict=True)
+        for p in (c.split() if kind == "text" else [c])
+    ]
+    assert all(piece in text for piece in pieces)
+    assert text == printed(table, width), "printing leaves the table as it is"
+    if max(map(len, text.splitlines())) > width:
+        assert text == printed(table, 20), "it is as narrow as it can be"
+
+
+def test_every_command_makes_its_tables_here():
+    modules = [path for path in Path(output.__file__).parent.glob("*.py") if path.name != "output.py"]
+    assert len(modules) > 8
+    assert [path.name for path in modules if re.search(r"\b(Table|Columns)\(", path.read_text(encoding="utf-8"))] == []
 
 
 def test_scores_are_shown_in_percent(cells):
@@ -164,9 +213,12 @@ def test_scores_are_shown_in_percent(cells):
     assert auc == ["m", "50.0 ± 25.0", "50.0 ± 25.0", "75.0 ± 25.0", "87.5", "2", "3", "17", "2.2"]
 
 
-def test_numbers_are_right_aligned_and_some_columns_never_folded():
-    table = make_table("Title", ("name", "count"), left=("name",), no_wrap=("count",))
-    assert [(column.justify, column.no_wrap) for column in table.columns] == [("left", False), ("right", True)]
+def test_numbers_are_right_aligned_and_texts_are_folded():
+    table = make_table("Title", ("name", "text", "count"), left=("name", "text"), no_wrap=("name",))
+    assert [(c.justify, c.no_wrap) for c in table.columns] == [("left", True), ("left", False), ("right", True)]
+    table.add_row("a b c", "some words that are folded", "1 ± 2")
+    lines = [line.rstrip() for line in printed(table, 24).splitlines()]
+    assert lines[4:8] == [" a b c  some      1 ± 2", "        words", "        that are", "        folded"]
 
 
 def test_the_name_of_a_graph_is_not_markup():

@@ -65,6 +65,29 @@ def test_earlier_files_are_renewed_once(nowhere):
         assert found == expected
 
 
+@pytest.mark.parametrize(
+    "content",
+    ["", "{", "[]", "null", "{}", "[" * 100_000, '{"sha256": 1, "value": 2}', "\0", '{"value": {"a": [1.5, null]}}'],
+)
+def test_a_damaged_file_is_made_again(content, nowhere):
+    path, value = nowhere / "value.json", {"a": [1.5, float("nan")], "b": "é"}
+    as_kept = {"a": [1.5, None], "b": "é"}
+    assert cached_json(path, lambda: value) == cached_json(path, lambda: pytest.fail("made again")) == as_kept
+    path.write_text(content)
+    assert cached_json(path, lambda: [3]) == cached_json(path, lambda: pytest.fail("made again")) == [3]
+
+
+def test_a_changed_value_is_noticed(nowhere):
+    path = nowhere / "value.json"
+    cached_json(path, lambda: {"score": 0.81})
+    path.write_text(path.read_text().replace("0.81", "0.91"))
+    assert cached_json(path, lambda: {"score": 0.81}) == {"score": 0.81}
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(AsgatError, match=r"value\.json cannot be written: Is a directory"):
+        cached_json(path, lambda: 1)
+
+
 def test_a_directed_graph_is_refused(real_data, tmp_path):
     with pytest.raises(AsgatError, match="chameleon-filtered-directed is directed, and the paper's graphs are not"):
         Reproduction(tmp_path, data_dir=real_data).load("chameleon-filtered-directed")

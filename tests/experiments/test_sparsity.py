@@ -35,7 +35,7 @@ def test_a_measurement_is_made_once_unless_fresh(reproduction, monkeypatch):
     values += [next(sparsity.rows(fresh, "karate"))["count"] for _ in range(2)]
     assert values == [0, 0, 1, 1]
     kept = reproduction.runs_folder / "sparsity" / "cpu" / "karate-k=1.json"
-    assert json.loads(kept.read_bytes())["count"] == 1
+    assert json.loads(kept.read_bytes())["value"]["count"] == 1
 
 
 def test_a_measurement_that_fails_is_listed(reproduction, monkeypatch):

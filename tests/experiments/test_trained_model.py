@@ -38,6 +38,26 @@ def test_predictions_and_weights_of_every_run_are_kept(reproduction):
         np.testing.assert_array_equal(again, prediction)
 
 
+def test_damaged_predictions_and_weights_are_named(reproduction):
+    trained = load_or_train(reproduction, "karate", "asgat-cheb", 0)
+    path, weights = trained.folder / "predictions" / "0.npy", trained.folder / "weights" / "0.safetensors"
+    for damage in (b"", path.read_bytes()[:-9], b"x" * 500):
+        path.write_bytes(damage)
+        with pytest.raises(AsgatError, match=r"0\.npy cannot be read: .*; train again with --fresh"):
+            trained.predictions(0)
+    for other in (np.zeros(33, np.int16), np.zeros(34), np.zeros((34, 2), np.int16)):
+        np.save(path, other)
+        with pytest.raises(AsgatError, match=r"0\.npy does not hold a class for each of 34 nodes; train again"):
+            trained.predictions(0)
+    path.unlink()
+    with pytest.raises(AsgatError, match="No such file; train again with --fresh"):
+        trained.predictions(0)
+    for damage in (b"", weights.read_bytes()[:-9], b"x" * 500):
+        weights.write_bytes(damage)
+        with pytest.raises(AsgatError, match="train again with --fresh"):
+            trained.load(0)
+
+
 def test_a_model_is_trained_once(reproduction, monkeypatch):
     first = load_or_train(reproduction, "karate", "gcn", 0)
     monkeypatch.setattr(module, "make_inputs", lambda *_: pytest.fail("trained again"))

@@ -4,12 +4,14 @@ import io
 import json
 import os
 import struct
+import time
 import warnings
 import zipfile
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.fuzz import check as checks
 from tests.fuzz.check import Violation, check, check_mutant, memory_mb, write_files
 from tests.fuzz.mutate import mutate
 from tests.fuzz.targets import TARGETS, Target
@@ -71,6 +73,21 @@ def test_the_check_sees_what_must_not_happen(deed, words, tmp_path, monkeypatch)
     monkeypatch.setitem(TARGETS, "bad", Target(dict, deed))
     with pytest.raises(Violation, match=words):
         check("bad", tmp_path / "in")
+
+
+@pytest.mark.parametrize(
+    ("limit", "deed", "words"),
+    [
+        ("MAX_SECONDS", lambda folder: sum(range(10**6)), "it took"),
+        ("MAX_SECONDS", lambda folder: time.sleep(0.05), "it took"),
+        ("MAX_MEMORY_MB", lambda folder: np.ones(int(memory_mb()) << 17), "MB"),
+    ],
+)
+def test_the_check_sees_what_takes_too_much(limit, deed, words, tmp_path, monkeypatch):
+    monkeypatch.setitem(TARGETS, "bad", Target(dict, deed))
+    monkeypatch.setattr(checks, limit, 1e-3)
+    with pytest.raises(Violation, match=words):
+        check("bad", tmp_path)
 
 
 def test_the_check_wants_one_sentence(tmp_path, monkeypatch):

@@ -39,7 +39,7 @@ def draw(tmp_path, model, graph=KARATE, title="a title"):
 def check_panels(picture, columns, rows=1):
     height, width = picture.shape[:2]
     assert width == pytest.approx(150 * (4.8 * columns + 1.0), abs=1)
-    assert height == pytest.approx(150 * 4.0 * rows, abs=1)
+    assert height == pytest.approx(150 * 4.4 * rows, abs=1)
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,24 @@ def check_panels(picture, columns, rows=1):
 )
 def test_a_layer_has_a_panel_for_every_eight_heads(tmp_path, layers, heads, columns, rows):
     check_panels(draw(tmp_path, model_with(layers=layers, heads=heads)), columns, rows)
+
+
+@pytest.mark.parametrize(("layers", "heads"), [(2, 8), (5, 5)])
+def test_a_legend_covers_no_curve(tmp_path, monkeypatch, layers, heads):
+    drawn = []
+    monkeypatch.setattr("asgat.report.figures.write_png", lambda figure, path: drawn.append(figure))
+    filter_figure(model_with(layers=layers, heads=heads), KARATE, tmp_path / "filters.png", "a title")
+    (figure,) = drawn
+    figure.draw_without_rendering()
+    panels = [axis for axis in figure.axes if axis.get_legend()]
+    assert len(panels) == layers
+    legends = [axis.get_legend().get_window_extent() for axis in panels]
+    for place, legend in enumerate(legends):
+        assert not any(legend.overlaps(other.get_window_extent()) for other in panels)
+        assert not any(legend.overlaps(other) for other in legends[:place])
+        assert figure.bbox.containsx(legend.x0)
+        assert figure.bbox.containsx(legend.x1)
+        assert figure.bbox.containsy(legend.y0)
 
 
 @pytest.mark.parametrize(("channels", "panels"), [("attention+filters", 4), ("filters", 2), ("attention+mean", 2)])

@@ -12,7 +12,7 @@ from asgat.errors import AsgatError
 from asgat.graph import Graph
 from asgat.tables.exact_builder import exact_rows
 from asgat.tables.sparse_rows import SparseRows
-from asgat.tables.truncated_builder import build_truncated, node_records
+from asgat.tables.truncated_builder import build_truncated, fanout_for, node_records
 
 
 def random_graph(num_nodes: int, degree: float, seed: int = 0) -> Graph:
@@ -129,7 +129,7 @@ def test_more_room_means_smaller_errors():
 
 @pytest.mark.parametrize("fanout", [1, 3, 8])
 def test_hubs_beyond_the_fanout_stay_in_bounds(monkeypatch, fanout):
-    monkeypatch.setattr(module, "FANOUT", fanout)
+    monkeypatch.setattr(module, "fanout_for", lambda candidates: fanout)
     rng = np.random.default_rng(0)
     spokes = np.stack([np.repeat([0, 1, 2], 59), np.tile(range(1, 60), 3)])
     ends = np.concatenate([rng.integers(0, 60, (2, 90)), spokes], axis=1)
@@ -142,7 +142,7 @@ def test_hubs_beyond_the_fanout_stay_in_bounds(monkeypatch, fanout):
 
 
 def test_a_full_row_beside_a_hub_is_exact(monkeypatch):
-    monkeypatch.setattr(module, "FANOUT", 4)  # the hub of 20 is looked at from its leaves, whose rows are short
+    monkeypatch.setattr(module, "fanout_for", lambda candidates: 4)  # the hub of 20 is looked at from its leaves, whose rows are short
     x = shifted(Graph.from_edges([[0] * 20, list(range(1, 21))], edge_weight=np.linspace(0.1, 2.0, 20)))
     table = build_truncated(x, 4, candidates=5, keep=21, dtype=torch.float64, rows=[0])
     assert 0 in table.index.tolist()
@@ -223,7 +223,7 @@ def with_chains(x, inside, v, fanout):
 @pytest.mark.parametrize("seed", range(3))
 def test_a_row_is_that_of_its_neighbourhood_with_chains(seed, fanout, keep, monkeypatch):
     """With a largest eigenvalue below 2 X has a diagonal, which chains have to know of; hubs are seen in part."""
-    monkeypatch.setattr(module, "FANOUT", fanout)
+    monkeypatch.setattr(module, "fanout_for", lambda candidates: fanout)
     rng = np.random.default_rng(seed)
     ends = rng.integers(0, 60, (2, 120))
     weight = rng.choice([0.5, 1.0, 2.0], 120) if seed else rng.uniform(0.5, 2.0, 120)
@@ -262,12 +262,14 @@ def test_the_nearest_neighbours_and_then_the_largest_values_are_chosen(seed, can
         assert row(table, v)[0].tolist() == sorted(chosen), v
 
 
-@pytest.mark.parametrize(("leaves", "complete"), [(256, True), (257, False)])
-def test_a_hub_is_looked_at_up_to_256_entries(leaves, complete):
-    x = shifted(Graph.from_edges([[0] * leaves, list(range(1, leaves + 1))]))
-    table = build_truncated(x, 2, candidates=600, keep=600, rows=[0, 5])
-    assert table.complete.tolist() == [complete, complete]
-    assert table.index.numel() == 2 * 257
+def test_a_row_next_to_a_hub_has_all_its_candidates():
+    """A hub is read up to 256 entries, and further where a row would have fewer candidates than it can have."""
+    assert (fanout_for(48), fanout_for(300)) == (256, 300)
+    x = shifted(Graph.from_edges([[0] * 400, list(range(1, 401))]))
+    for candidates in (257, 258, 300, 401):
+        table = build_truncated(x, 2, candidates, rows=[0, 5])
+        assert table.indptr.diff().tolist() == [candidates] * 2
+        assert table.complete.tolist() == [candidates == 401] * 2
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def uncompile(patched):
 @pytest.mark.parametrize("fanout", [1, 2, 256])
 def test_python_kernels_stay_inside_their_arrays_and_give_the_same(fanout, monkeypatch):
     """Compiled code does not check indices; Python does."""
-    monkeypatch.setattr(builder, "FANOUT", fanout)
+    monkeypatch.setattr(builder, "fanout_for", lambda candidates: fanout)
     rng = np.random.default_rng(2)
     spokes = np.stack([np.repeat([0, 1], 23), np.tile(range(1, 24), 2)])
     x = shifted(Graph.from_edges(np.concatenate([rng.integers(0, 24, (2, 40)), spokes], axis=1), 24), 1.7)

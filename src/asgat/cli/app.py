@@ -1,6 +1,7 @@
 """The command line: every command prints a table and, with ``--json``, writes the same numbers to a file."""
 
 import sys
+import warnings
 from typing import Annotated, NoReturn
 
 import typer
@@ -47,7 +48,9 @@ app.add_typer(bench, name="bench")
 def main() -> None:
     """Runs the command line; bad input is reported in a sentence with exit code 2."""
     try:
-        app(standalone_mode=True)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "`torch.jit.script`")  # PyG 2.8 on import, under torch 2.13 and above
+            app(standalone_mode=True)
     except AsgatError as error:
         fail(str(error))
     except (RuntimeError, MemoryError) as error:

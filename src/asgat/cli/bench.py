@@ -152,7 +152,7 @@ def check_model(model: str) -> None:
 
 
 def _table(title: str, headings: Sequence[str]) -> Table:
-    return make_table(title, headings, left=("data set",), no_wrap=headings, compact=True)
+    return make_table(title, headings, left=("data set",), no_wrap=headings)
 
 
 def _number(value: float | None) -> str:

@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.box import SIMPLE_HEAD
 from rich.markup import escape
-from rich.table import Table
 
 from asgat.cli import options
 from asgat.cli.output import RunProgress, check_writable, console, make_table, resumable, say, write_json
@@ -128,9 +126,8 @@ def _train(classifier: Any, encoded: Any, health: Health, out: Path, fresh: bool
 
 def print_health(health: Health) -> None:
     """The statistics of a graph, what was changed, and advice."""
-    table = Table(title=f"Health of {escape(health.name)}", box=SIMPLE_HEAD, show_header=False, pad_edge=False)
-    table.add_column(no_wrap=True)
-    table.add_column()
+    title, columns = f"Health of {escape(health.name)}", ("what", "figures")
+    table = make_table(title, columns, left=columns, no_wrap=("what",), show_header=False)
     table.add_row("nodes", f"{health.nodes:,}, {health.isolated:,} without an edge")
     kind, degree = (" directed", "out-degree") if health.directed else ("", "degree")
     figures = f"{health.edges:,}{kind} from {health.given_edges:,} rows; mean {degree} {health.mean_degree:.1f}"
@@ -156,7 +153,7 @@ def print_result(classifier: Any) -> None:
 
     result, y, split = classifier.result_, classifier.dataset_.y, classifier.dataset_.splits[0]
     headings = ("model", "test micro-F1", "test macro-F1", "majority", "val.", "epochs", "ms")
-    table = make_table("Scores, in percent", headings, left=("model",), no_wrap=headings)
+    table = make_table("Scores, in percent", headings, left=("model",))
     row = result["rows"][0]
     scores = (row["micro_f1"], row["macro_f1"], majority_share(y[split.train], y[split.test]), row["val_score"])
     cells = [f"{100 * score:.1f}" if score == score else "–" for score in scores]

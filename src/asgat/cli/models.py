@@ -22,9 +22,7 @@ def datasets(data_dir: options.DataDir = None, json: options.Json = None) -> Non
     rows = describe_datasets(data_dir)
     headings = ("name", "nodes", "entries", "features", "classes", "β", "splits")
     table = make_table("Data sets", headings, left=("name", "splits"), no_wrap=("name",))
-    table.padding = 0  # all names and figures fit into 80 characters
     names = [row["name"] if row["measured"] else f"{row['name']} ○" for row in rows]
-    table.columns[0].min_width = max(map(len, names))  # in a narrower terminal figures are cut, not names
     for row, name in zip(rows, names, strict=True):
         counts = [f"{row[key]:,}" for key in SIZES[:-1]]
         table.add_row(name, *counts, f"{row['beta']:.3f}", " ".join(row["protocols"]))

@@ -5,14 +5,16 @@ import re
 import signal
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 from typing import Any, Self
 
 import typer
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markup import escape
-from rich.table import Table
+from rich.measure import Measurement
+from rich.table import Column, Table
 from rich.text import Text
 
 from asgat.errors import AsgatError
@@ -33,6 +35,11 @@ class SafeConsole(Console):
 
     def render_str(self, text: str, **options: Any) -> Text:
         return super().render_str(printable(text), **options)
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        if any(isinstance(one, WholeTable) for one in objects):
+            options["crop"] = False
+        super().print(*objects, **options)
 
 
 console = SafeConsole(highlight=False, emoji=False)
@@ -106,24 +113,59 @@ class RunProgress:
         self.bar.update(self.task, total=self.epochs, completed=epoch.epoch, figures=figures)
 
 
+class WholeTable(Table):
+    """A table of which no name and no figure is cut.
+
+    Where the console is too narrow, headings and texts are folded at spaces, and the gaps become narrower. A table that
+    still does not fit is wider than the console.
+    """
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        fitted, wide = copy(self), options.update(width=10_000)
+        fitted.columns = [copy(column) for column in self.columns]
+        spans = [self._span(column, console, wide) for column in self.columns]
+        least, widths = [span.minimum for span in spans], [span.maximum for span in spans]
+        for gap in (1, 0):
+            fitted.padding = (0, gap, 0, 0)
+            room = options.max_width - (Measurement.get(console, wide, fitted).maximum - sum(widths))
+            if sum(least) <= room:
+                break
+        while sum(widths) > max(room, sum(least)):
+            widest = max(range(len(widths)), key=lambda i: (widths[i] > least[i], widths[i]))
+            widths[widest] -= 1
+        for column, width in zip(fitted.columns, widths, strict=True):
+            column.width, column.no_wrap = width, False
+        texts = [text for text in (self.title, self.caption) if text]
+        fitted.min_width = max((Measurement.get(console, wide, text).minimum for text in texts), default=0)
+        yield from Table.__rich_console__(fitted, console, wide)
+
+    def _span(self, column: Column, console: Console, options: ConsoleOptions) -> Measurement:
+        """The least width at which nothing is cut, and the width at which nothing is folded."""
+        heading = Measurement.get(console, options, column.header if self.show_header else "")
+        cells = [Measurement.get(console, options, cell) for cell in column.cells]
+        longest = max((cell.maximum for cell in cells), default=0)
+        least = longest if column.no_wrap else max((cell.minimum for cell in cells), default=0)
+        return Measurement(max(least, heading.minimum, 1), max(longest, heading.maximum, 1))
+
+
 def make_table(
     title: str,
     headings: Sequence[str],
     rows: Iterable[Iterable[str]] = (),
     left: Collection[str] = (),
     no_wrap: Collection[str] = (),
-    compact: bool = False,
+    show_header: bool = True,
     caption: str | None = None,
 ) -> Table:
-    """A table; columns are right-aligned, for numbers, except those of ``left``.
+    """A table; columns are right-aligned, for figures, except those of ``left``.
 
-    Title and cells are rich markup: names from files must be escaped. ``compact`` leaves one space between columns, so
-    that eight of them fit into 80 characters.
+    Cells are folded only in columns of ``left`` that are not in ``no_wrap``. Title and cells are rich markup, so names
+    that come from files must be escaped.
     """
-    padding = (0, 1, 0, 0) if compact else (0, 1)
-    table = Table(title=title, caption=caption, box=SIMPLE_HEAD, pad_edge=False, padding=padding)
+    table = WholeTable(title=title, caption=caption, box=SIMPLE_HEAD, pad_edge=False, show_header=show_header)
     for heading in headings:
-        table.add_column(heading, justify="left" if heading in left else "right", no_wrap=heading in no_wrap)
+        folded = heading in left and heading not in no_wrap
+        table.add_column(heading, justify="left" if heading in left else "right", no_wrap=not folded)
     for row in rows:
         table.add_row(*row)
     return table
@@ -143,14 +185,14 @@ def result_table(result: Row) -> Table:
 
 
 def comparison_table(rows: Sequence[Row]) -> Table:
-    """One row per model; fits into 80 columns."""
+    """One row per model."""
     times = [{"ms per epoch": f"{row['ms_per_epoch']:.1f}", "parameters": f"{row['parameters']:,}"} for row in rows]
-    return _scores_table(rows, times, compact=True)
+    return _scores_table(rows, times)
 
 
-def _scores_table(rows: Sequence[Row], figures: Sequence[dict[str, str]], compact: bool = False) -> Table:
+def _scores_table(rows: Sequence[Row], figures: Sequence[dict[str, str]]) -> Table:
     scores = {key: heading for key, heading in SCORES.items() if key in rows[0]}
     title, left = f"Test scores on {escape(rows[0]['dataset'])}, in percent", ["model", *scores.values()]
     cells = [[f"{100 * row[key]['mean']:.1f} ± {100 * row[key]['std']:.1f}" for key in scores] for row in rows]
     shown = [(row["model"], *own, *more.values()) for row, own, more in zip(rows, cells, figures, strict=True)]
-    return make_table(title, [*left, *figures[0]], shown, left, no_wrap=left, compact=compact)
+    return make_table(title, [*left, *figures[0]], shown, left, no_wrap=left)

@@ -62,7 +62,7 @@ def reproduce(
                 say(f"skipped: {one}: {error}")
                 continue
             for title, headings, rows, caption in tables:
-                console.print(make_table(title, headings, rows, TEXT, headings, compact=True, caption=caption))
+                console.print(make_table(title, headings, rows, TEXT, headings, caption=caption))
             for what, why in (*reproduction.skipped.items(), *reproduction.failed.items()):
                 say(f"skipped: {what}: {why}")
             for file in files:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from asgat.data import Dataset, get_info, load_dataset
 from asgat.data.download import data_directory
 from asgat.errors import AsgatError
 from asgat.files.atomic import to_json, write_atomic
+from asgat.files.raw_file import RawFile
 
 SEEDS = (0, 1, 2)  # fixed before any result was seen
 RUNS = 10
@@ -85,7 +87,18 @@ class Reproduction:
 
 
 def cached_json(path: Path, make: Callable[[], Any], renew: bool = False) -> Any:
-    """The content of a JSON file, which is made if it does not exist."""
-    if renew or not path.exists():
-        write_atomic(path, to_json(make()))
-    return json.loads(path.read_bytes())
+    """The value of ``make``, kept in a JSON file together with its SHA-256; made again if the file is damaged."""
+    if not renew:
+        try:
+            kept = json.loads(RawFile.read(path).content)
+            if kept["sha256"] == _digest(kept["value"]):
+                return kept["value"]
+        except (AsgatError, ValueError, LookupError, TypeError, RecursionError):
+            pass  # there is no such file, or not as it was written
+    value = json.loads(to_json(make()))
+    write_atomic(path, to_json({"sha256": _digest(value), "value": value}))
+    return value
+
+
+def _digest(value: Any) -> str:
+    return sha256(to_json(value)).hexdigest()

@@ -21,6 +21,8 @@ from asgat.errors import AsgatError
 from asgat.experiments.reproduction import QUICK_SETTINGS, RUNS, Reproduction, cached_json
 from asgat.files.atomic import write_atomic
 from asgat.files.lock import LOCK_FILE, locked
+from asgat.files.npz import open_npy
+from asgat.files.raw_file import RawFile
 from asgat.nn.registry import model_spec
 from asgat.recipe import FOUND, load_config, read_recipe
 from asgat.training.inputs import make_inputs
@@ -30,6 +32,7 @@ from asgat.training.runner import Callbacks, model_sizes, run
 
 EVALUATED = ("asgat-cheb", "asgat-arma", "asgat-linear")  # models whose weights are examined after training
 LONGEST_NAME = 100  # characters of the settings in a folder's name
+REMEDY = "train again with --fresh"
 
 
 @dataclass(frozen=True)
@@ -51,16 +54,20 @@ class TrainedModel:
 
     def predictions(self, run: int) -> npt.NDArray[np.int64]:
         """The predicted class of every node."""
-        return np.asarray(np.load(io.BytesIO(self._read(f"predictions/{run}.npy"))), dtype=np.int64)
+        path = self.folder / "predictions" / f"{run}.npy"
+        predicted = open_npy(path, REMEDY)
+        if predicted.shape != self.dataset.y.shape or predicted.dtype.kind != "i":
+            raise AsgatError(f"{path} does not hold a class for each of {self.dataset.num_nodes} nodes; {REMEDY}.")
+        return predicted.astype(np.int64)
 
     def load(self, run: int, device: torch.device | str = "cpu") -> nn.Module:
         """The model of a run, in evaluation mode."""
         net = _build(self.dataset, self.model, self.config)
-        content = self._read(f"weights/{run}.safetensors")
+        path = self.folder / "weights" / f"{run}.safetensors"
         try:
-            net.load_state_dict(load(content))
-        except (SafetensorError, RuntimeError) as error:
-            raise AsgatError(f"{self.folder} holds weights of another model; train again with --fresh.") from error
+            net.load_state_dict(load(RawFile.read(path).content))
+        except (AsgatError, SafetensorError, RuntimeError) as error:
+            raise AsgatError(f"{path} does not hold the weights of this model; {REMEDY}.") from error
         return net.to(device).eval()
 
     def inputs(self, device: torch.device) -> tuple[Any, ...]:
@@ -75,13 +82,6 @@ class TrainedModel:
     def cached(self, name: str, make: Callable[[], Any]) -> Any:
         """The value of ``make``, stored as JSON in the run directory and computed once."""
         return cached_json(self.folder / f"{name}.json", make)
-
-    def _read(self, name: str) -> bytes:
-        path = self.folder / name
-        try:
-            return path.read_bytes()
-        except OSError as error:
-            raise AsgatError(f"{path} cannot be read: {error.strerror}; train again with --fresh.") from error
 
 
 def experiment_config(dataset: str, model: str, **changes: Any) -> TrainConfig:

@@ -53,7 +53,7 @@ def filter_figure(model: AttentionModel, graph: Graph, path: Path, title: str) -
         return None
     columns = min(len(panels), 4)
     rows = -(-len(panels) // columns)
-    figure = new_figure(4.8 * columns + 1.0, 4.0 * rows)
+    figure = new_figure(4.8 * columns + 1.0, 4.4 * rows)
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for axis, (name, kind, first, response) in zip(axes, panels, strict=False):
         behind = axis.twinx()
@@ -67,7 +67,7 @@ def filter_figure(model: AttentionModel, graph: Graph, path: Path, title: str) -
             axis.plot(held.frequency, values, color=colour, lw=1.8, label=f"head {head}: {held.shape(values, kind)}")
         axis.axhline(0.0, color="0.6", lw=0.6)
         axis.set(xlim=(0, 2), xlabel="frequency λ", title=name)
-        axis.legend(fontsize=7, framealpha=0.9, ncols=2 if response.shape[1] > 4 else 1)
+        axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), fontsize=7, frameon=False, ncols=3)
     for axis in axes[len(panels) :]:
         axis.set_visible(False)
     for axis in axes[::columns]:

@@ -14,7 +14,6 @@ from asgat.tables.sparse_rows import SparseRows
 
 Array = npt.NDArray[Any]
 
-FANOUT = 256  # entries read of a row, the largest first; bounds the cost of a hub
 _BYTES_PER_TASK = 8 << 20
 
 RECORD = np.dtype(
@@ -27,6 +26,11 @@ RECORD = np.dtype(
         ("onward", np.float64),  # Σ_u X_wu² (Σ_z X_uz² − X_wu²)
     ]
 )
+
+
+def fanout_for(candidates: int) -> int:
+    """Entries read of a row, the largest first: bounds the cost of a hub, and leaves no row short of candidates."""
+    return max(256, candidates)
 
 
 def build_truncated(
@@ -55,9 +59,9 @@ def build_truncated(
     largest :math:`\max_i |T_i|`; fewer only where fewer are reached. The values left out are not known, so ``above``
     and ``below`` are NaN. A row is complete if S holds everything within R hops and all of it is a candidate.
 
-    O(keep · degree + R · keep) time per row, with degrees above 256 counted as 256 except v's; O(keep · degree) memory
-    per thread and, during preparation, 48 bytes per node and 40 per entry of X. The table does not depend on the number
-    of threads.
+    O(keep · degree + R · keep) time per row, with degrees above 256 (or ``candidates``, if more) counted as 256 except
+    v's; O(keep · degree) memory per thread and, during preparation, 48 bytes per node and 40 per entry of X. The table
+    does not depend on the number of threads.
 
     Args:
         shifted, order, rows, dtype, progress: as for :func:`~asgat.tables.exact_builder.build_exact`.
@@ -72,7 +76,8 @@ def build_truncated(
         raise AsgatError(f"keep must be at least candidates = {candidates}, but is {keep}.")
     keep = min(keep, max(matrix.num_nodes, 1))
     candidates = min(candidates, keep)
-    indices, data = _largest_first(matrix, FANOUT)
+    fanout = fanout_for(candidates)
+    indices, data = _largest_first(matrix, fanout)
     record = node_records(matrix) if matrix.records is None else matrix.records
     size = max(1, min(4096, _BYTES_PER_TASK // (candidates * (order + 1) * 8)))
     tasks = [chosen[start : start + size] for start in range(0, len(chosen), size)]
@@ -82,7 +87,7 @@ def build_truncated(
         complete = np.zeros(len(nodes), dtype=bool)
         index = np.empty((len(nodes), candidates), dtype=np.int32)
         value = np.empty((len(nodes), candidates, order + 1))
-        neighbourhoods(record, indices, data, nodes, keep, FANOUT, count, complete, index, value)
+        neighbourhoods(record, indices, data, nodes, keep, fanout, count, complete, index, value)
         kept = np.arange(candidates) < count[:, None]
         return count, complete, index[kept], value[kept]
 
