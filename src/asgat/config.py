@@ -147,6 +147,7 @@ class ASGATConfig(SpectralConfig):
 
     out_heads: int = _model(1, "attention heads of the last layer, averaged", low=1, high=MANY)
     elu: Literal["every", "hidden", "last", "none"] = _model("hidden", "layers followed by an ELU")
+    bias: bool = _model(True, "add a learned bias in every layer; the paper's layers have none")
     root: bool = _model(False, "add the node's own features, x W_self, in every layer")
     mix: bool = _model(False, "learn a weight for each head of a layer; equal at the start")
     gain: float = _model(1.0, "root: factor of the attention term next to the root term", low=POSITIVE)

@@ -120,6 +120,12 @@ def test_settings_reach_the_operator():
         make_operator(GRAPH, ASGATConfig(form="dense", exact_sums=True))
 
 
+@pytest.mark.parametrize("bias", [True, False])
+def test_layers_have_a_bias_if_the_settings_say_so(bias):
+    net: Any = build_asgat(ASGATConfig(bias=bias, hidden=4, layers=3, order=3), 3, 2)
+    assert [conv.bias is not None for conv in net.convs] == [bias] * 3
+
+
 @pytest.mark.parametrize("graph", [GRAPH, MEDIUM], ids=["small", "medium"])
 def test_a_k_above_the_number_of_nodes_means_all_that_are_reachable(graph):
     torch.manual_seed(0)

@@ -32,6 +32,7 @@ OPERATORS: dict[str, Any] = {
 OPTIONS: list[dict[str, Any]] = [
     {},
     {"root": True, "out_heads": 2, "elu": "hidden"},
+    {"bias": False, "elu": "last"},
     {"mix": True, "jump": True, "num_layers": 3, "elu": "last"},
     {"root": True, "gain": 0.3, "heads": 1},
     {"num_layers": 1, "elu": "none"},

@@ -2,6 +2,7 @@
 
 from asgat.experiments import (
     approximations,
+    authors,
     frequency,
     heads,
     heat,
@@ -12,6 +13,6 @@ from asgat.experiments import (
     sparsity,
 )
 
-_MODULES = (heterophilic_nodes, sparsity, k_sweep, frequency, heads, heat, illustration, approximations)
+_MODULES = (heterophilic_nodes, sparsity, k_sweep, frequency, heads, heat, illustration, approximations, authors)
 _ALL = (scores.MICRO, scores.MACRO, *(module.EXPERIMENT for module in _MODULES))
 EXPERIMENTS = {experiment.name: experiment for experiment in _ALL}

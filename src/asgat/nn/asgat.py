@@ -50,8 +50,8 @@ class ASGAT(AttentionModel):
             weights belong to the nodes of one graph, so that another graph is refused (not in the paper).
         directed: use the direction of edges, by the double cover: see :class:`ASGATConv` (not in the paper).
         cached: keep the operator built from the first edges seen, for training on one graph.
-        options: of every layer, see :class:`ASGATConv`: ``root``, ``mix``, ``gain``, ``filter``, ``operator``,
-            ``order``, ``include_unreachable``.
+        options: of every attention layer, see :class:`ASGATConv`: ``bias``, ``root``, ``mix``, ``gain``, ``filter``,
+            ``operator``, ``order``, ``include_unreachable``.
 
     Shapes:
         x [N, in_channels] and a graph → logits [N, out_channels]

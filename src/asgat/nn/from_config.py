@@ -83,7 +83,7 @@ def build_asgat(
     linear: bool = False,
 ) -> AttentionModel:
     """The model, or an ensemble of ``members`` of them."""
-    names = "heads", "out_heads", "k", "dropout", "elu", "root", "mix", "gain", "jump", "propagate", "alpha"
+    names = "heads", "out_heads", "k", "dropout", "elu", "bias", "root", "mix", "gain", "jump", "propagate", "alpha"
     own = {"linear": linear, **{name: getattr(config, name) for name in names}}
     return _build(ASGAT, config, in_channels, out_channels, num_nodes, directed, own)
 

@@ -16,13 +16,14 @@ Settings = dict[str, Any]
 _KNOWN = tomllib.loads(resources.files(__package__).joinpath("known_settings.toml").read_text("utf-8"))
 CHEBYSHEV: dict[str, Settings] = _KNOWN["published"]["chebyshev"]
 EXACT: dict[str, Settings] = _KNOWN["published"]["exact"]
+PROGRAM: Settings = _KNOWN["published"]["program"]
 DEEP_STARTS: list[Settings] = _KNOWN["deep"]
 """What a search of asgat-deep tries first on any data set."""
 
 
 def published_settings(dataset: str, operator: str = "chebyshev") -> Settings:
     """The authors' settings for a data set and an operator; those of Chebyshev if the operator has none."""
-    return dict((EXACT if operator == "exact" else {}).get(dataset, CHEBYSHEV[dataset]))
+    return {**PROGRAM, **(EXACT if operator == "exact" else {}).get(dataset, CHEBYSHEV[dataset])}
 
 
 def first_settings(dataset: str, operator: str = "chebyshev") -> list[Settings]:

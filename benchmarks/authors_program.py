@@ -1,0 +1,144 @@
+"""What the authors' program does differently from this package, each difference taken over alone and all together.
+
+The settings are the published ones (``asgat reproduce authors``), without restarts: 3 seeds times 10 splits per row.
+
+python benchmarks/authors_program.py --datasets texas,cornell,wisconsin --json authors-differences.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from asgat.config import ASGATConfig
+from asgat.data import Dataset, load_dataset
+from asgat.experiments.authors import program_settings
+from asgat.filters import MLPFilter
+from asgat.nn.asgat import ASGAT
+from asgat.nn.registry import make_config
+from asgat.spectral import ChebyshevOperator
+from asgat.training.inputs import make_inputs
+from asgat.training.loop import train_jobs
+from asgat.training.program import Task
+from asgat.training.run_state import Job, RunResult, baseline_score
+
+DIFFERENCES = {
+    "bias": "a learned bias in every layer: not in that program, but our default",
+    "hidden bias": "a learned bias in the hidden layer only",
+    "output bias": "a learned bias in the last layer only",
+    "weights": "W drawn as nn.Linear draws it, not by Xavier's rule",
+    "filter": "filter weights drawn as nn.Linear draws them, and its input λ instead of λ - 1",
+    "unreachable": "nodes of other components compete for the k places, with score 0",
+    "lambda_max": "the largest eigenvalue by Lanczos times 1.01, instead of 2",
+}
+PROGRAM = ("weights", "filter", "unreachable", "lambda_max")
+
+
+class PlainFilter(MLPFilter):
+    """The filter with PyTorch's own initial weights and the frequency as it is."""
+
+    def reset_parameters(self) -> None:
+        for layer in self.layers:
+            layer.reset_parameters()  # type: ignore[operator]
+
+    def _hidden(self, frequency: Tensor) -> Tensor:
+        return super()._hidden(frequency + 1.0)
+
+
+def build(config: ASGATConfig, dataset: Dataset, taken: tuple[str, ...]) -> nn.Module:
+    kind = PlainFilter if "filter" in taken else MLPFilter
+    net = ASGAT(
+        dataset.num_features,
+        config.hidden,
+        dataset.num_classes,
+        heads=config.heads,
+        k=config.k,
+        dropout=config.dropout,
+        elu=config.elu,
+        filter=partial(kind, hidden=config.filter_hidden, output_activation=config.filter_activation),
+        include_unreachable="unreachable" in taken,
+    )
+    for conv, place in zip(net.convs, ("hidden bias", "output bias"), strict=True):
+        if not {"bias", place} & {*taken}:
+            conv.bias = None
+        if "weights" in taken:
+            bound = 1 / math.sqrt(conv.in_channels)
+            nn.init.uniform_(conv.weight, -bound, bound)
+    return net
+
+
+def measure(name: str, model: str, taken: tuple[str, ...], seeds: range, device: str) -> dict[str, Any]:
+    dataset = load_dataset(name)
+    config = make_config(model, **program_settings(name, model))
+    assert isinstance(config, ASGATConfig)
+    if "unreachable" in taken:  # a table holds no such pairs
+        config = config.replace(form="dense")
+    x, operator = make_inputs(dataset, model, config, torch.device(device))
+    if "lambda_max" in taken and config.operator == "chebyshev":
+        operator = ChebyshevOperator(operator.graph, config.order, lambda_max="lanczos", device=device)
+    task = Task(
+        lambda own: build(own, dataset, taken),  # type: ignore[arg-type]
+        (x, operator),
+        torch.from_numpy(dataset.y).to(device),
+        dataset.metric,
+    )
+    one = len(dataset.splits) == 1
+    jobs = [
+        Job(dataset.splits[0 if one else run], 10 * seed + run if one else seed, config, run)
+        for seed in seeds
+        for run in range(10)
+    ]
+    rows = [outcome for _, outcome in sorted(train_jobs(task, jobs), key=lambda pair: pair[0])]
+    done = [row for row in rows if isinstance(row, RunResult)]
+    test, val = (np.array([getattr(row, key) for row in done]) for key in ("micro_f1", "val_score"))
+    least = [baseline_score(dataset.y, job.split, dataset.metric) for job in jobs]
+    return {
+        "dataset": name,
+        "model": model,
+        "taken": list(taken),
+        "test": float(test.mean()),
+        "test_std": float(test.std()),
+        "val": float(val.mean()),
+        "val_std": float(val.std()),
+        "per_run": test.tolist(),
+        "lost": int(sum(score <= floor for score, floor in zip(val, least, strict=True))),
+        "runs": len(done),
+        "diverged": len(rows) - len(done),
+        "seeds": list(seeds),
+        "device": device,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--datasets", default="texas,cornell,wisconsin")
+    parser.add_argument("--models", default="asgat-cheb,asgat-exact")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    rows: list[dict[str, Any]] = []
+    for name in given.datasets.split(","):
+        for model in given.models.split(","):
+            own = [one for one in DIFFERENCES if (one, model) != ("lambda_max", "asgat-exact")]
+            for taken in ((), *((one,) for one in own), tuple(one for one in PROGRAM if one in own)):
+                row = measure(name, model, taken, range(given.seeds), given.device)
+                rows.append(row)
+                scores = (
+                    f"test {100 * row['test']:.1f} ± {100 * row['test_std']:.1f}, validation {100 * row['val']:.1f}"
+                )
+                print(f"{name:10} {model:12} {'+'.join(taken) or 'ours':45} {scores}, {row['lost']} lost", flush=True)
+                if given.json:
+                    given.json.write_text(json.dumps({"differences": DIFFERENCES, "rows": rows}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
