@@ -35,12 +35,12 @@ def test_cells_are_the_printed_ones(table, model, dataset, score):
 
 
 def test_scores_are_fractions():
-    for table in (paper.MICRO, paper.MACRO, paper.HEAT, paper.PROGRAM):
+    for table in (paper.MICRO, paper.MACRO, paper.HEAT, paper.PROGRAM, paper.DIRECTED, paper.HETEROPHILOUS):
         for row in table.values():
             assert all(
-                0.15 < score.mean < 0.95 and (score.std is None or 0 < score.std < 0.2) for score in row.values()
+                0.15 < score.mean < 0.98 and (score.std is None or 0 < score.std < 0.2) for score in row.values()
             )
-    assert all(0.5 < best < 0.95 for best in paper.BEST_PUBLISHED.values())
+    assert all(0.4 < best < 0.98 for best in paper.BEST_PUBLISHED.values())
 
 
 def test_heads_are_twelve_and_fourteen():

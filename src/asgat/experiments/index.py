@@ -14,5 +14,5 @@ from asgat.experiments import (
 )
 
 _MODULES = (heterophilic_nodes, sparsity, k_sweep, frequency, heads, heat, illustration, approximations, authors)
-_ALL = (scores.MICRO, scores.MACRO, *(module.EXPERIMENT for module in _MODULES))
+_ALL = (*scores.EXPERIMENTS.values(), *(module.EXPERIMENT for module in _MODULES))
 EXPERIMENTS = {experiment.name: experiment for experiment in _ALL}

@@ -35,7 +35,9 @@ def _table(printed: dict[str, str]) -> Table:
 
 _PRINTED: dict[str, Any] = tomllib.loads(resources.files(__package__).joinpath("paper.toml").read_text("utf-8"))
 DATASETS: list[str] = _PRINTED["micro"]["datasets"].split()
-MICRO, MACRO, HEAT, PROGRAM = (_table(_PRINTED[name]) for name in ("micro", "macro", "heat", "program"))
+MICRO, MACRO, HEAT, PROGRAM, DIRECTED, HETEROPHILOUS = (
+    _table(_PRINTED[name]) for name in ("micro", "macro", "heat", "program", "directed", "heterophilous")
+)
 HEADS: dict[str, dict[str, list[float]]] = {
     what: {name: [_fraction(cell) for cell in cells.split()] for name, cells in rows.items()}
     for what, rows in _PRINTED["heads"].items()

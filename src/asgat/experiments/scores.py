@@ -1,4 +1,4 @@
-"""Test scores over runs and seeds, next to the paper's; the tables of micro-F1 and macro-F1 share it."""
+"""Test scores over runs and seeds, next to published ones: the paper's two tables, and two of newer data sets."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -12,9 +12,14 @@ from asgat.experiments.plotting import BEST, OURS, PAPER, dataset_title, panels,
 from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.trained_model import train_all_seeds
 
-ASGAT = ["asgat-exact", "asgat-cheb", "asgat-arma", "asgat-plus"]
+ASGAT = ["asgat-exact", "asgat-cheb", "asgat-arma", "asgat-plus", "asgat-deep"]
 BASELINES = ["gcn", "chebnet", "armanet", "gat", "sgc", "sage", "appnp", "geom-gcn", "h2gcn", "mlp", "gpr-gnn", "linkx"]
+MODELS = {
+    "directed": ["asgat-plus", "asgat-deep"],  # the others cannot use directions
+    "heterophilous": ["asgat-plus", "asgat-deep", "gcn", "sage", "gat", "linkx", "mlp"],
+}
 SMALL = 1000  # nodes up to which the exact form is trained, as in the paper
+LABELS = {"micro_f1": "micro-F1", "macro_f1": "macro-F1", "roc_auc": "ROC-AUC"}
 
 
 def score(reproduction: Reproduction, dataset: str, model: str, metric: str, **changes: Any) -> Row | None:
@@ -46,13 +51,16 @@ def collect(name: str, printed: paper.Table, reproduction: Reproduction, dataset
     result: Result = {}
     for dataset in datasets:
         rows: dict[str, Any] = {}
-        for model in reproduction.models or (*ASGAT, *BASELINES):
-            if model == "asgat-exact" and reproduction.models is None and reproduction.load(dataset).num_nodes > SMALL:
+        data = reproduction.load(dataset)
+        metric = "macro_f1" if name == "macro" else data.metric
+        for model in reproduction.models or MODELS.get(name, [*ASGAT, *BASELINES]):
+            if model == "asgat-exact" and reproduction.models is None and data.num_nodes > SMALL:
                 continue
-            found = score(reproduction, dataset, model, f"{name}_f1")
+            found = score(reproduction, dataset, model, metric)
             if found is not None:
                 rows[model] = {
                     **found,
+                    "metric": metric,
                     **printed_score(printed, model, dataset),
                     "paper_doubtful": paper.DOUBTFUL.get((name, dataset, model)),
                     "best_published": best_published(name, dataset),
@@ -63,7 +71,12 @@ def collect(name: str, printed: paper.Table, reproduction: Reproduction, dataset
 
 
 def best_published(name: str, dataset: str) -> float | None:
-    return paper.BEST_PUBLISHED.get(dataset) if name == "micro" else None
+    return None if name == "macro" else paper.BEST_PUBLISHED.get(dataset)
+
+
+def metric_label(entry: dict[str, Any]) -> str:
+    """What the scores of a data set's entry are."""
+    return LABELS[next(iter(models_of(entry).values()))["metric"]]
 
 
 def models_of(entry: dict[str, Any]) -> dict[str, Row]:
@@ -93,9 +106,15 @@ def tables(name: str, result: Result) -> list[Table]:
             )
             for model, row in models_of(entry).items()
         ]
-        title = f"{dataset_title(dataset)}: {name}-F1 in percent{above}"
+        rows += [
+            (model, "–", mean_std(*scores[dataset]), "–", "–")
+            for model, scores in PRINTED[name].items()
+            if dataset in scores and name in MODELS and model not in entry
+        ]
+        title = f"{dataset_title(dataset)}: {metric_label(entry)} in percent{above}"
+        theirs = "published" if name in MODELS else "paper"
         caption = "← highest validation score" + ("; ? looks misprinted" if doubtful else "")
-        shown.append(Table(title, ("model", "ours", "paper", "difference", "validation"), rows, caption))
+        shown.append(Table(title, ("model", "ours", theirs, "difference", "validation"), rows, caption))
     return shown
 
 
@@ -113,7 +132,16 @@ def draw(name: str, result: Result) -> dict[str, Any]:
         heights = np.arange(len(rows))
         means, spreads, theirs = percent(rows.values(), "mean", "std", "paper")
         axis.errorbar(means, heights, xerr=spreads, fmt="o", color=OURS, ms=5, lw=1.2, capsize=2, label="ours ± std")
-        axis.plot(theirs, heights, "D", mfc="none", color=PAPER, ms=6, mew=1.4, label="paper")
+        axis.plot(
+            theirs,
+            heights,
+            "D",
+            mfc="none",
+            color=PAPER,
+            ms=6,
+            mew=1.4,
+            label="published" if name in MODELS else "paper",
+        )
         best = best_published(name, dataset)
         if best:
             axis.axvline(100 * best, color=BEST, ls="--", lw=1.2, label="best published")
@@ -122,19 +150,24 @@ def draw(name: str, result: Result) -> dict[str, Any]:
         axis.margins(x=0.07)
         axis.set_ylim(len(rows) - 0.5, -0.5)
         axis.set_title(dataset_title(dataset), fontsize=10)
+        axis.set_xlabel(f"{metric_label(entry)} on test nodes, in percent", fontsize=8)
         axis.tick_params(axis="x", labelsize=8)
-    for axis in axes[-1]:
-        axis.set_xlabel(f"{name}-F1 on test nodes, in percent", fontsize=8)
     shared_legend(figure, axes, 3, fontsize=9)
     seeds = len(result["about"]["seeds"])
-    title = f"{name}-F1: mean ± standard deviation over all runs, {seeds} seed{'s' if seeds > 1 else ''}"
+    title = f"{name if name in MODELS else LABELS[f'{name}_f1']}: mean ± standard deviation over all runs, {seeds} seed{'s' if seeds > 1 else ''}"
     figure.suptitle(f"{title}\nbold: highest validation score", fontsize=10)
     return {name: figure}
 
 
 def score_experiment(name: str, printed: paper.Table) -> Experiment:
-    """The experiment of one of the paper's tables of scores, ``"micro"`` or ``"macro"``."""
+    """The experiment of a table of scores."""
     return experiment(name, None, partial(tables, name), partial(draw, name), partial(collect, name, printed))
 
 
-MICRO, MACRO = score_experiment("micro", paper.MICRO), score_experiment("macro", paper.MACRO)
+PRINTED = {
+    "micro": paper.MICRO,
+    "macro": paper.MACRO,
+    "directed": paper.DIRECTED,
+    "heterophilous": paper.HETEROPHILOUS,
+}
+EXPERIMENTS = {name: score_experiment(name, printed) for name, printed in PRINTED.items()}
