@@ -60,8 +60,8 @@ def test_all_models_are_compared_except_those_of_other_experiments():
 
 
 def row(mean, val, theirs=None, doubtful=None, metric="micro_f1"):
-    return {"metric": metric, "mean": mean, "std": 0.01, "per_run": [mean], "val_mean": val, "paper": theirs, "paper_std": None,
-            "paper_doubtful": doubtful, "best_published": None}  # fmt: skip
+    return {"metric": metric, "mean": mean, "std": 0.01, "per_run": [mean], "val_mean": val, "paper": theirs,
+            "paper_std": None, "paper_doubtful": doubtful, "best_published": None}  # fmt: skip
 
 
 def test_tables_show_both_and_the_difference():

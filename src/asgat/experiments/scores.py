@@ -74,6 +74,11 @@ def best_published(name: str, dataset: str) -> float | None:
     return None if name == "macro" else paper.BEST_PUBLISHED.get(dataset)
 
 
+def source(name: str) -> str:
+    """Whose scores stand beside ours."""
+    return "published" if name in MODELS else "paper"
+
+
 def metric_label(entry: dict[str, Any]) -> str:
     """What the scores of a data set's entry are."""
     return LABELS[next(iter(models_of(entry).values()))["metric"]]
@@ -112,9 +117,8 @@ def tables(name: str, result: Result) -> list[Table]:
             if dataset in scores and name in MODELS and model not in entry
         ]
         title = f"{dataset_title(dataset)}: {metric_label(entry)} in percent{above}"
-        theirs = "published" if name in MODELS else "paper"
         caption = "← highest validation score" + ("; ? looks misprinted" if doubtful else "")
-        shown.append(Table(title, ("model", "ours", theirs, "difference", "validation"), rows, caption))
+        shown.append(Table(title, ("model", "ours", source(name), "difference", "validation"), rows, caption))
     return shown
 
 
@@ -154,7 +158,8 @@ def draw(name: str, result: Result) -> dict[str, Any]:
         axis.tick_params(axis="x", labelsize=8)
     shared_legend(figure, axes, 3, fontsize=9)
     seeds = len(result["about"]["seeds"])
-    title = f"{name if name in MODELS else LABELS[f'{name}_f1']}: mean ± standard deviation over all runs, {seeds} seed{'s' if seeds > 1 else ''}"
+    what = name if name in MODELS else LABELS[f"{name}_f1"]
+    title = f"{what}: mean ± standard deviation over all runs, {seeds} seed{'s' if seeds > 1 else ''}"
     figure.suptitle(f"{title}\nbold: highest validation score", fontsize=10)
     return {name: figure}
 
