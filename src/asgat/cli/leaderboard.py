@@ -48,10 +48,8 @@ def print_board(board: Any, name: str) -> None:
     console.print(table)
     settings = ", ".join(f"{key} {board.chosen.settings[key]}" for key in OWN if key in board.chosen.settings)
     average = f", the average of {board.members} networks" if board.members > 1 else ""
-    say(
-        f"Chosen on validation: {board.chosen.name} ({settings}){average}; {shown_val(board.chosen.val, board.metric)}.",
-        wrap=True,
-    )
+    score = shown_val(board.chosen.val, board.metric)
+    say(f"Chosen on validation: {board.chosen.name} ({settings}){average}; {score}.", wrap=True)
     for sentence in board.sentences:
         say(f"→ {sentence}", wrap=True)
     for row in board.rows:

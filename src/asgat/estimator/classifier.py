@@ -36,8 +36,8 @@ from asgat.leaderboard.board import (
     Final,
     board_content,
     run_board,
-    test_figures,
-    test_final,
+    score_figures,
+    answers_of,
 )
 from asgat.leaderboard.contest import Report
 from asgat.leaderboard.field import Candidate
@@ -235,10 +235,10 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             result_row(i, {key: value for key, value in own.items() if key in common}, device)
             for i, own in enumerate(figures)
         ]
-        tests = [test_final(final, split) for final, split in zip(finals, dataset.splits, strict=True)]
+        tests = [answers_of(final, split) for final, split in zip(finals, dataset.splits, strict=True)]
         settings = self.describe(dataset, self.config_, self.model_)
         result = summarise(settings, dataset.metric, rows)
-        self.history_, self.result_ = first.result.history, {**result, "test": test_figures(dataset, tests)}
+        self.history_, self.result_ = first.result.history, {**result, "test": score_figures(dataset, tests)}
         self.__dict__.pop("_inputs", None)
         if device.type == "cpu":
             self.__dict__["_inputs"] = first.task.inputs

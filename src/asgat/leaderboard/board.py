@@ -17,7 +17,7 @@ from asgat.files.raw_file import RawFile
 from asgat.files.user_file import MAX_FILE_BYTES
 from asgat.leaderboard.contest import Clock, Contest, Report
 from asgat.leaderboard.field import GUESSING, Candidate, make_field, parameters, preset_named
-from asgat.leaderboard.intervals import Tested, difference_interval, mean_scores, score_interval
+from asgat.leaderboard.intervals import Answers, difference_interval, mean_scores, score_interval
 from asgat.leaderboard.standings import Leaderboard, Row, sentences
 from asgat.leaderboard.trial import Trial, TrialStore, Workbench, logits_of, to_probability
 from asgat.training.interrupt import Interrupt
@@ -200,13 +200,13 @@ def finish(contest: Contest, number: int) -> Final:
     return Final(candidate, config, task, replace(joined, **validation))
 
 
-def test_final(final: Final, split: Split) -> Tested:
+def answers_of(final: Final, split: Split) -> Answers:
     """What a trained model says of the test nodes of a split."""
     probability = to_probability(logits_of(final.task, final.config, final.result.state))
-    return Tested.of(split, final.task.y.cpu().numpy(), probability)
+    return Answers.of(split, final.task.y.cpu().numpy(), probability)
 
 
-def test_figures(dataset: Dataset, tests: Sequence[Tested]) -> dict[str, Any] | None:
+def score_figures(dataset: Dataset, tests: Sequence[Answers]) -> dict[str, Any] | None:
     """Every test score of the models of all splits, the interval of the metric's, and the scores of guessing."""
     if not all(len(one.nodes) for one in tests):
         return None
@@ -220,8 +220,8 @@ def test_figures(dataset: Dataset, tests: Sequence[Tested]) -> dict[str, Any] | 
     }
 
 
-def _guessed(dataset: Dataset, split: Split) -> Tested:
-    return Tested.of(split, dataset.y, guess(dataset.y[split.train], dataset.num_classes, dataset.num_nodes))
+def _guessed(dataset: Dataset, split: Split) -> Answers:
+    return Answers.of(split, dataset.y, guess(dataset.y[split.train], dataset.num_classes, dataset.num_nodes))
 
 
 def make_board(
@@ -230,7 +230,7 @@ def make_board(
     """The table of all repeats."""
     metric = settings.metric
     has_test = all(len(contest.split.test) for contest in contests)
-    tests: dict[str, list[Tested]] = {}
+    tests: dict[str, list[Answers]] = {}
     rows = []
     for name in dict.fromkeys(candidate.name for candidate in contests[0].field):
         best = [_best_of_row(contest, name) for contest in contests]
@@ -241,7 +241,7 @@ def make_board(
         found = [(c, n) for c, n in zip(contests, best, strict=True) if n is not None]
         if has_test and len(found) == len(contests):
             each = [(c, c.trials[n, 0], c.bench.task(c.field[n])) for c, n in found]
-            tests[name] = [Tested.of(c.split, c.labels, trial.probability(task)) for c, trial, task in each]
+            tests[name] = [Answers.of(c.split, c.labels, trial.probability(task)) for c, trial, task in each]
         trial = first.trials.get((number, 0))
         rows.append(
             Row(
@@ -262,7 +262,7 @@ def make_board(
             )
         )
     chosen = next(row for row in rows if row.name == finals[0].candidate.name)
-    final_tests = [test_final(f, c.split) for c, f in zip(contests, finals, strict=True)]
+    final_tests = [answers_of(f, c.split) for c, f in zip(contests, finals, strict=True)]
     chosen = replace(
         chosen,
         settings=dict(finals[0].candidate.settings),

@@ -19,7 +19,7 @@ Interval = tuple[float, float]
 
 
 @dataclass(frozen=True, eq=False)
-class Tested:
+class Answers:
     """The probabilities a model gave the test nodes of one split; ``nodes`` names them, ``truth`` are their classes."""
 
     nodes: npt.NDArray[np.int64]
@@ -32,7 +32,7 @@ class Tested:
         return cls(split.test, y[split.test], probability[split.test])
 
 
-def mean_scores(tested: Sequence[Tested]) -> dict[str, Any]:
+def mean_scores(tested: Sequence[Answers]) -> dict[str, Any]:
     """Every score, as the mean over splits; None where one of them has no such score."""
     each = [all_scores(one.truth, one.probability) for one in tested]
     return {key: _mean([scores[key] for scores in each]) for key in each[0]}
@@ -43,7 +43,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return float(np.mean(known)) if known and len(known) == len(values) else None
 
 
-def score_interval(metric: str, tested: Sequence[Tested]) -> Interval | None:
+def score_interval(metric: str, tested: Sequence[Answers]) -> Interval | None:
     """Where the mean score over splits would be on other nodes of the same kind, with 95 % certainty.
 
     Micro-F1 is a share of nodes, and has Wilson's interval for as many nodes as were tested in some split. For other
@@ -59,7 +59,7 @@ def score_interval(metric: str, tested: Sequence[Tested]) -> Interval | None:
     return _percentiles(_resampled(metric, tested, nodes))
 
 
-def difference_interval(metric: str, one: Sequence[Tested], other: Sequence[Tested]) -> Interval | None:
+def difference_interval(metric: str, one: Sequence[Answers], other: Sequence[Answers]) -> Interval | None:
     """The same for how much the score of ``one`` is above that of ``other``, on the same nodes."""
     if not all(len(part.nodes) for part in (*one, *other)):
         return None
@@ -75,7 +75,7 @@ def _percentiles(values: npt.NDArray[np.float64]) -> Interval | None:
     return float(low), float(high)
 
 
-def _resampled(metric: str, tested: Sequence[Tested], nodes: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+def _resampled(metric: str, tested: Sequence[Answers], nodes: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """The mean score over splits for each of many draws; the draws depend on the number of nodes alone."""
     rng, found = np.random.default_rng(0), []
     step = max(1, CELLS // len(nodes))
@@ -87,8 +87,8 @@ def _resampled(metric: str, tested: Sequence[Tested], nodes: npt.NDArray[np.int6
     return np.concatenate(found)
 
 
-def weighted_score(metric: str, tested: Tested, weight: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The score where every node counts as often as ``weight`` [draws, nodes] says, [draws]; NaN where there is none."""
+def weighted_score(metric: str, tested: Answers, weight: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The score where every node counts as often as ``weight`` [draws, nodes] says, [draws]; NaN if there is none."""
     truth, probability = tested.truth, tested.probability
     prediction, total = probability.argmax(axis=1), weight.sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):

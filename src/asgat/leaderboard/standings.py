@@ -192,7 +192,8 @@ def _about_graph(board: Leaderboard, gain: Interval | None, alone: str | None, g
     lower = board.metric == "log_loss"
     low, high = (-gain[1], -gain[0]) if lower else gain
     points = f"{shown(low, board.metric)} to {shown(high, board.metric)}"
-    compared = f"{graph} with the graph, next to {alone} on the features alone, gains {points} in test {METRIC_NAMES[board.metric]}"
+    gained = f"gains {points} in test {METRIC_NAMES[board.metric]}"
+    compared = f"{graph} with the graph, next to {alone} on the features alone, {gained}"
     if low > 0:
         return [f"The graph helps: {compared} (95 % interval)."]
     if high < 0:
