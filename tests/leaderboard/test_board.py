@@ -11,7 +11,7 @@ from tests.leaderboard.conftest import make_small_field
 from asgat.data.digest import dataset_digest
 from asgat.errors import AsgatError
 from asgat.leaderboard import board as module
-from asgat.leaderboard.board import BoardFolder, BoardSettings, board_content, run_board, score_figures, answers_of
+from asgat.leaderboard.board import BoardFolder, BoardSettings, answers_of, board_content, run_board, score_figures
 from asgat.leaderboard.field import GUESSING
 from asgat.training.metrics import majority_share, micro_f1
 from asgat.training.run_directory import OtherSettingsError
@@ -62,6 +62,7 @@ def test_rows_are_means_over_repeats_and_the_chosen_is_an_average(blocks, done):
     assert board.rows[-1].test["micro_f1"] == pytest.approx(np.mean(shares))
     assert len(board.sentences) == 2
     figures = score_figures(blocks, tests)
+    assert figures is not None
     assert figures["scores"]["micro_f1"] == pytest.approx(expected)
     assert figures["guessing"]["micro_f1"] == pytest.approx(np.mean(shares))
 

@@ -34,10 +34,10 @@ from asgat.leaderboard.board import (
     BoardFolder,
     BoardSettings,
     Final,
+    answers_of,
     board_content,
     run_board,
     score_figures,
-    answers_of,
 )
 from asgat.leaderboard.contest import Report
 from asgat.leaderboard.field import Candidate

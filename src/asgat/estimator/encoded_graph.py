@@ -128,8 +128,7 @@ def encode_user_graph(
         notes.append(f"No training node is of class {str(classes[lacking[0]])!r:.60}; it cannot be learned.")
     encoder = FeatureEncoder.fit(user_graph.features)
     x, _ = encoder.transform(user_graph.features, user_graph.graph)
-    about = {"metric": metric, "protocol": USER_PROTOCOL}
-    dataset = Dataset(user_graph.name, user_graph.graph, x, codes, splits, len(classes), **about)
+    dataset = Dataset(user_graph.name, user_graph.graph, x, codes, splits, len(classes), metric, USER_PROTOCOL)
     encoding = Encoding(encoder, np.array(classes.tolist()), dict(user_graph.columns))
     return EncodedGraph(user_graph, dataset, encoding, [*notes, *encoder.notes], given)
 

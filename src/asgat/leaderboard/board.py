@@ -185,7 +185,7 @@ def run_board(
 
 def finish(contest: Contest, number: int) -> Final:
     """The chosen candidate of a contest as one model: the average of its networks that were trained to the end."""
-    candidate, task = contest.field[number], contest.bench.task(contest.field[number])
+    candidate, task = contest.candidates[number], contest.bench.task(contest.candidates[number])
     trials = contest.trials_of(number)
     ended = [trial for trial in trials if trial.ended and not trial.failed] or trials[:1]
     outcomes = [trial.outcome(task) for trial in ended]
@@ -196,8 +196,8 @@ def finish(contest: Contest, number: int) -> Final:
     joined = ensemble_result(task, Job(contest.split, contest.seed, config, contest.repeat), results)
     assert isinstance(joined, RunResult)
     # Networks of other folds were trained on validation nodes of the split; each is validated on those it left out.
-    validation = {key: float(np.mean([getattr(one, key) for one in results])) for key in ("val_score", "val_loss")}
-    return Final(candidate, config, task, replace(joined, **validation))
+    score, loss = (float(np.mean([getattr(one, key) for one in results])) for key in ("val_score", "val_loss"))
+    return Final(candidate, config, task, replace(joined, val_score=score, val_loss=loss))
 
 
 def answers_of(final: Final, split: Split) -> Answers:
@@ -232,15 +232,15 @@ def make_board(
     has_test = all(len(contest.split.test) for contest in contests)
     tests: dict[str, list[Answers]] = {}
     rows = []
-    for name in dict.fromkeys(candidate.name for candidate in contests[0].field):
+    for name in dict.fromkeys(candidate.name for candidate in contests[0].candidates):
         best = [_best_of_row(contest, name) for contest in contests]
         seconds_of = sum(t.run.seconds for c in contests for t in c.trials.values() if t.candidate.name == name)
         first = contests[0]
-        number = best[0] if best[0] is not None else [c.name for c in first.field].index(name)
-        candidate = first.field[number]
+        number = best[0] if best[0] is not None else [c.name for c in first.candidates].index(name)
+        candidate = first.candidates[number]
         found = [(c, n) for c, n in zip(contests, best, strict=True) if n is not None]
         if has_test and len(found) == len(contests):
-            each = [(c, c.trials[n, 0], c.bench.task(c.field[n])) for c, n in found]
+            each = [(c, c.trials[n, 0], c.bench.task(c.candidates[n])) for c, n in found]
             tests[name] = [Answers.of(c.split, c.labels, trial.probability(task)) for c, trial, task in each]
         trial = first.trials.get((number, 0))
         rows.append(
@@ -284,7 +284,7 @@ def make_board(
 
 def _best_of_row(contest: Contest, name: str) -> int | None:
     """The candidate of a row that came furthest, and of these the one with the best validation score."""
-    usable = [n for n, one in enumerate(contest.field) if one.name == name and np.isfinite(contest.score(n))]
+    usable = [n for n, one in enumerate(contest.candidates) if one.name == name and np.isfinite(contest.score(n))]
     return max(usable, key=lambda n: (len(contest.finished_folds(n)), contest.score(n)), default=None)
 
 

@@ -4,6 +4,7 @@ of them on other divisions of the labelled nodes."""
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ class Contest:
 
     bench: Workbench
     store: TrialStore
-    field: Sequence[Candidate]
+    candidates: Sequence[Candidate]
     split: Split
     preset: Preset
     seed: int
@@ -89,10 +90,10 @@ class Contest:
 
     def run(self) -> list[int]:
         """Trains everything; returns the candidates of the last round, best first."""
-        everyone = list(range(len(self.field)))
+        everyone = list(range(len(self.candidates)))
         self._train("first epochs", [(n, 0) for n in everyone], self._at(FIRST), self.preset.first_epochs)
-        alive = better_half(self.field, {n: self.score(n) for n in everyone})
-        self._train("to the end", [(n, 0) for n in alive], self._at(WHOLE))
+        alive = better_half(self.candidates, {n: self.score(n) for n in everyone})
+        self._train("to the end", [(n, 0) for n in sorted(alive)], self._at(WHOLE))
         done, last = 1, self._at(LAST)
         for place, (keep, folds) in enumerate(self.rounds):
             alive = self._best(alive)[:keep]
@@ -157,7 +158,7 @@ class Contest:
     def _train(self, name: str, wanted: Sequence[tuple[int, int]], until: float, epochs: int | None = None) -> None:
         """Trains trials, by candidate and fold, for some epochs or to their end; nothing goes on after ``until``.
 
-        With a number of epochs, which every candidate should get, what is left of the time is shared out fairly.
+        What is left of the time is shared out evenly: what a quick trial leaves over, those after it have.
         """
         trials = [self._trial(*key) for key in wanted if key[0] not in self.skipped]
         together: dict[tuple[Any, ...], list[Trial]] = {}
@@ -167,13 +168,12 @@ class Contest:
         done = 0
         for place, group in enumerate(groups):
             now = time.monotonic()
-            left = len(trials) - done
-            own = until if epochs is None else now + max(0.0, until - now) * len(group) / left
+            own = now + max(0.0, until - now) * len(group) / (len(trials) - done)
             open_trials = [trial for trial in group if not is_done(trial.run, epochs)]
             if open_trials and place and now >= own:
                 self.cut = True
             elif open_trials:
-                self._advance(open_trials, own, epochs, lambda epoch, n=done: self._tell(name, n, len(trials), epoch))
+                self._advance(open_trials, own, epochs, partial(self._tell, name, done, len(trials)))
             done += len(group)
             self._tell(name, done, len(trials), None)
 
@@ -184,7 +184,7 @@ class Contest:
     def _trial(self, number: int, fold: int) -> Trial:
         key = number, fold
         if key not in self.trials:
-            candidate = self.field[number]
+            candidate = self.candidates[number]
             job = Job(self.folds[fold], member_seed(self.seed, fold), candidate.config, self.repeat, fold)
             trial = Trial.start(candidate, number, fold, job, self.labels, self.metric)
             self.trials[key] = self.store.restore(trial)

@@ -134,7 +134,7 @@ def make_field(
     for dropout, decay in deep[:2]:
         add("asgat-deep", "asgat-deep", dropout=dropout, weight_decay=decay)
     if one_way:
-        for dropout, decay in deep[:2]:
+        for dropout, decay in deep[:1]:
             settings = {"dropout": dropout, "weight_decay": decay}
             add("asgat-deep, directed", "asgat-deep", True, **settings)
             add("asgat-deep, directed rows", "asgat-deep", True, channels="filters", adjacency=True, **settings)

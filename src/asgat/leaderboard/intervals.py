@@ -103,7 +103,7 @@ def weighted_score(metric: str, tested: Answers, weight: npt.NDArray[np.float64]
             ends = weight @ predicted + weight @ true
             return np.asarray(np.nansum(2 * (weight @ (predicted & true)) / ends, axis=1) / (ends > 0).sum(axis=1))
         if metric == "roc_auc":
-            return _weighted_area(truth, probability[:, 1], weight)
+            return np.asarray(_weighted_area(truth, probability[:, 1], weight))
     raise AssertionError(f"there is no metric {metric!r}")
 
 
