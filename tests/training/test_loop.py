@@ -344,9 +344,13 @@ def test_a_paused_run_goes_on_as_if_it_had_never_stopped(model):
     task = make_task(model, chosen[0].config)
     whole = [Run(job, 0.0) for job in chosen]
     list(train_runs(task, whole))
-    runs, snapshots, limit = [Run(job, 0.0) for job in chosen], dict[int, State](), 0
+    runs, snapshots = [Run(job, 0.0) for job in chosen], dict[int, State]()
+
+    def train_until(epochs):
+        return list(train_runs(task, runs, paused=lambda run: len(run.history) >= epochs, snapshots=snapshots))
+
     for limit in (3, 3, 8, 99):
-        ended = list(train_runs(task, runs, paused=lambda run: len(run.history) >= limit, snapshots=snapshots))
+        ended = train_until(limit)
         assert {len(run.history) for run in runs if not run.finished} <= {limit}
         assert set(snapshots) == {place for place, run in enumerate(runs) if not run.finished}
     assert len(ended) == len(runs)
