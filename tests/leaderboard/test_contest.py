@@ -128,6 +128,21 @@ def test_ctrl_c_saves_what_is_trained(make, tmp_path):
     assert summary(resumed) == summary(whole)
 
 
+def test_with_no_time_left_the_best_of_what_is_trained_is_taken(make, tmp_path):
+    interrupt = Interrupt()
+
+    def press(name, done, total, epoch):
+        interrupt.asked = interrupt.asked or (name == "to the end" and done == 2)
+
+    with pytest.raises(KeyboardInterrupt):
+        make(folder=tmp_path, interrupt=interrupt, report=press).run()
+    late = make(folder=tmp_path, seconds=0.0)
+    order = late.run()
+    assert late.cut
+    assert max(late.score(n) for n in range(4)) == late.score(order[0])
+    assert sum(trial.epochs for trial in late.trials.values()) > 12, "it was not trained again"
+
+
 # -- time -------------------------------------------------------------------------------------------
 
 

@@ -40,12 +40,9 @@ def print_board(board: Any, name: str) -> None:
     headings, cells = board.cells()
     metric = METRIC_NAMES[board.metric] + ("" if board.metric == "log_loss" else " in percent")
     over = f", mean of {board.repeats} repeats" if board.repeats > 1 else ""
-    table = make_table(
-        f"Leaderboard of {escape(name)}: {metric}{over}", headings, left=("model",), no_wrap=headings, compact=True
-    )
-    for line in cells:
-        table.add_row(*map(escape, line))
-    console.print(table)
+    lines = [map(escape, line) for line in cells]
+    title = f"Leaderboard of {escape(name)}: {metric}{over}"
+    console.print(make_table(title, headings, lines, left=("model",), no_wrap=("model",)))
     settings = ", ".join(f"{key} {board.chosen.settings[key]}" for key in OWN if key in board.chosen.settings)
     average = f", the average of {board.members} networks" if board.members > 1 else ""
     score = shown_val(board.chosen.val, board.metric)
@@ -56,7 +53,7 @@ def print_board(board: Any, name: str) -> None:
         if row.note:
             say(f"· {row.name}: {row.note}", wrap=True)
     if board.cut:
-        say("The time limit ended the search early; a longer --time-limit tries all of it.", wrap=True)
+        say("The time limit ended the search early; a longer --time-limit with --fresh tries all of it.", wrap=True)
 
 
 def print_scores(test: dict[str, Any] | None, title: str) -> None:
