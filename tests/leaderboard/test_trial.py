@@ -68,6 +68,28 @@ def test_a_saved_trial_goes_on_as_if_it_had_never_stopped(blocks, bench, tmp_pat
     assert store.restore(start(blocks)).epochs == 0
 
 
+def test_a_trial_that_was_set_aside_keeps_its_score_and_starts_again_if_need_be(blocks, bench, tmp_path):
+    task, store = bench.task(GCN), TrialStore(tmp_path, "cpu", "digest")
+    trial = start(blocks)
+    advance(trial, task, 5)
+    history, probability = list(trial.run.history), trial.probability(task)
+    store.save([trial])
+    size = (tmp_path / "0-0-0.safetensors").stat().st_size
+    assert trial.set_aside()
+    assert not trial.set_aside()
+    store.save([trial])
+    assert (tmp_path / "0-0-0.safetensors").stat().st_size < size
+    again = store.restore(start(blocks))
+    assert again.score == trial.score
+    np.testing.assert_array_equal(again.probability(task), probability)
+    again.take_up()
+    assert again.epochs == 0
+    advance(again, task, 5)
+    assert again.run.history == history
+    again.take_up()
+    assert again.epochs == 5, "it has what it goes on from"
+
+
 def test_a_damaged_file_is_refused_in_a_sentence(blocks, tmp_path):
     store = TrialStore(tmp_path, "cpu", "digest")
     (tmp_path / "0-0-0.safetensors").write_bytes(b"nothing of use")

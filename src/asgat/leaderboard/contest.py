@@ -93,6 +93,8 @@ class Contest:
         everyone = list(range(len(self.candidates)))
         self._train("first epochs", [(n, 0) for n in everyone], self._at(FIRST), self.preset.first_epochs)
         alive = better_half(self.candidates, {n: self.score(n) for n in everyone})
+        left = [trial for (n, _), trial in self.trials.items() if n not in alive]
+        self.store.save([one for one in left if is_done(one.run, self.preset.first_epochs) and one.set_aside()])
         self._train("to the end", [(n, 0) for n in sorted(alive)], self._at(WHOLE))
         done, last = 1, self._at(LAST)
         for place, (keep, folds) in enumerate(self.rounds):
@@ -200,6 +202,8 @@ class Contest:
                 self.trials.pop((trial.number, trial.fold), None)
             self.cut = self.cut or isinstance(error, OutOfTimeError)
             return
+        for trial in group:
+            trial.take_up()
         while any(not is_done(trial.run, epochs) for trial in group):
             self._slice(task, group, until, epochs, tell)
             self.store.save(group)

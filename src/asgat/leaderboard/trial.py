@@ -104,6 +104,18 @@ class Trial:
         kept = {name.removeprefix("kept."): value for name, value in self.snapshot.items() if name.startswith("kept.")}
         return self.run.best_state or kept
 
+    def set_aside(self) -> bool:
+        """Forgets what the run goes on from, which is four times as large as its weights; False if it has nothing."""
+        kept = {name: value for name, value in self.snapshot.items() if name.startswith("kept.")}
+        forgotten = len(kept) < len(self.snapshot)
+        self.snapshot = kept
+        return forgotten
+
+    def take_up(self) -> None:
+        """Starts again if it was set aside, and goes on after all because there is more time than before."""
+        if not self.ended and self.run.history and not any(name.startswith("model.") for name in self.snapshot):
+            self.run, self.snapshot = Run(self.run.job, self.run.baseline), {}
+
     def probability(self, task: Task) -> npt.NDArray[np.float64]:
         """The probabilities of all nodes, [N, classes], with the weights that are kept so far."""
         return to_probability(logits_of(task, self.run.job.config, self.weights()))
