@@ -115,29 +115,25 @@ def make_field(
         add("gcn", "gcn", dropout=0.2, hidden=64, layers=3)
     for hidden, dropout, decay in LINKX[: preset.settings]:
         add("linkx", "linkx", dropout=dropout, weight_decay=decay, hidden=hidden)
-    deep = DEEP[: max(1, preset.settings - 1)]
-    for dropout, decay in deep:
-        add("asgat-deep, filters", "asgat-deep", channels="filters", dropout=dropout, weight_decay=decay)
-    for dropout, decay in deep:
-        add(
-            "asgat-deep, adjacency",
-            "asgat-deep",
-            channels="filters",
-            adjacency=True,
-            dropout=dropout,
-            weight_decay=decay,
-        )
+    # Dropping features pays where there are many, and loses much where there are few.
+    deep = [
+        {"dropout": dropout, "weight_decay": decay, "input_dropout": not few}
+        for dropout, decay in DEEP[: max(1, preset.settings - 1)]
+    ]
+    rows = {"channels": "filters", "adjacency": True}
+    for own in deep:
+        add("asgat-deep, filters", "asgat-deep", channels="filters", **own)
+    for own in deep:
+        add("asgat-deep, adjacency", "asgat-deep", **rows, **own)
     for dropout, decay in regularisation[: max(1, preset.settings - 1)]:
         add("asgat-plus", "asgat-plus", dropout=dropout, weight_decay=decay, hidden=16)
     if preset.settings > 1:
         add("asgat-plus, adjacency", "asgat-plus", dropout=0.5, hidden=16, adjacency=True)
-    for dropout, decay in deep[:2]:
-        add("asgat-deep", "asgat-deep", dropout=dropout, weight_decay=decay)
+    for own in deep[:2]:
+        add("asgat-deep", "asgat-deep", **own)
     if one_way:
-        for dropout, decay in deep[:1]:
-            settings = {"dropout": dropout, "weight_decay": decay}
-            add("asgat-deep, directed", "asgat-deep", True, **settings)
-            add("asgat-deep, directed rows", "asgat-deep", True, channels="filters", adjacency=True, **settings)
+        add("asgat-deep, directed", "asgat-deep", True, **deep[0])
+        add("asgat-deep, directed rows", "asgat-deep", True, **rows, **deep[0])
     return found
 
 
