@@ -116,11 +116,11 @@ def make_field(
     for hidden, dropout, decay in LINKX[: preset.settings]:
         add("linkx", "linkx", dropout=dropout, weight_decay=decay, hidden=hidden)
     # Dropping features pays where there are many, and loses much where there are few.
-    deep = [
+    deep: list[dict[str, Any]] = [
         {"dropout": dropout, "weight_decay": decay, "input_dropout": not few}
         for dropout, decay in DEEP[: max(1, preset.settings - 1)]
     ]
-    rows = {"channels": "filters", "adjacency": True}
+    rows: dict[str, Any] = {"channels": "filters", "adjacency": True}
     for own in deep:
         add("asgat-deep, filters", "asgat-deep", channels="filters", **own)
     for own in deep:
