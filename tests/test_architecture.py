@@ -14,7 +14,8 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "asgat"
 LAYERS = [
     ["errors", "moved", "memory", "determinism"],
     *(["files"], ["config"], ["kernels"], ["graph"], ["filters"], ["spectral"], ["tables"], ["geometry"], ["nn"]),
-    *(["data"], ["recipe"], ["tabular"], ["disk"], ["training"], ["distributed"], ["estimator"], ["explain"]),
+    *(["data"], ["recipe"], ["tabular"], ["disk"], ["training"], ["distributed"], ["leaderboard"]),
+    *(["estimator"], ["explain"]),
     *(["report"], ["tuning"], ["bench"], ["experiments"], ["cli"], ["__main__"]),
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

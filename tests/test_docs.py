@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.leaderboard.conftest import make_small_field
 
 from asgat.cli.app import app
 from asgat.config import ASGATConfig
@@ -41,9 +42,13 @@ def test_own_data_in_four_commands(asgat, tmp_path, monkeypatch):
     run(make)
     run(make_directed)
     all_commands = commands("own-data")
-    assert [command[1] for command in all_commands] == ["fit", "predict", "explain", "report", "fit", "explain"]
+    names = ["fit", "predict", "report", "fit", "explain", "fit", "explain"]
+    assert [command[1] for command in all_commands] == names
+    make_small_field(monkeypatch)
     for command in all_commands:
-        quick = ["--set", "epochs=10", "--set", "hidden=8", "--set", "heads=2"] if command[1] == "fit" else []
+        quick = ["--preset", "quick"] if command[1] == "fit" else []
+        if "--model" in command:
+            quick = ["--set", "epochs=10", "--set", "hidden=8", "--set", "heads=2"]
         code, _, errors = asgat(*command[1:], *quick)
         assert code == 0, errors
     assert len(Path("predictions.csv").read_text(encoding="utf-8").splitlines()) == 301

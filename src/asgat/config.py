@@ -46,6 +46,7 @@ class TrainConfig:
     self_loops: Literal["keep", "add", "remove"] = _training("keep", "self-loops of the graph: keep, add or remove")
     balanced: bool = _training(False, "weight training nodes so that every class counts the same in the loss")
     balance: float = _training(1.0, "balanced: exponent of the inverse class sizes; 0 has no effect", low=0.0, high=1.0)
+    members: int = _model(1, "independently trained networks whose probabilities are averaged", low=1, high=_DEEP)
 
     decoupled_decay: ClassVar[bool] = False
     """Whether weight decay shrinks the weights themselves (AdamW) instead of being added to the gradient (Adam)."""
@@ -103,7 +104,6 @@ class SpectralConfig(TrainConfig):
     heads: int = _model(8, "attention heads of hidden layers", low=1, high=MANY)
     k: int | None = _model(10, "nodes each node attends to per head; none means all it reaches", low=1, high=LARGEST)
     adjacency: bool = _model(False, "adjacency rows as additional features; the weights then belong to one graph")
-    members: int = _model(1, "independently trained networks whose probabilities are averaged", low=1, high=_DEEP)
     similar: int = _model(0, "nearest neighbours by features each node is connected to", low=0, high=MANY)
     similar_weight: float = _model(0.2, "similar: weight of these edges relative to the graph's mean", low=POSITIVE)
     filter: Literal["mlp", "heat", "polynomial"] = _model("mlp", "kind of spectral filter")

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from asgat.cli.fit import default_folder
 from asgat.data import contextual_sbm
 
 QUICK = ["--set", "epochs=8", "--set", "hidden=4", "--set", "heads=2", "--set", "max_restarts=0"]
@@ -44,7 +45,8 @@ def read(path):
         return list(csv.DictReader(file))
 
 
-FIT = ["fit", "--edges", "edges.csv", "--nodes", "nodes.csv", "--label", "kind", "--out", "run"]
+GIVEN = ["fit", "--edges", "edges.csv", "--nodes", "nodes.csv", "--label", "kind"]
+FIT = [*GIVEN, "--out", "run", "--model", "asgat-plus"]
 
 
 def test_from_files_to_predictions(asgat):
@@ -124,6 +126,76 @@ def test_tensorboard(asgat, place):
     assert list((place / "logs" / "run-0").iterdir())
 
 
+def test_repeats_are_other_splits_and_seeds(asgat):
+    write_graph(120, hidden=0.0)
+    code, output, errors = asgat(*FIT, *QUICK, "--repeats", "3", "--json", "r.json")
+    assert code == 0, errors
+    assert "Test scores, mean of 3 repeats" in output
+    result = json.loads(Path("r.json").read_bytes())
+    assert [row["seed"] for row in result["rows"]] == [0, 1, 2]
+    scores = [row["micro_f1"] for row in result["rows"]]
+    assert len(set(scores)) > 1
+    assert result["test"]["scores"]["micro_f1"] == pytest.approx(np.mean(scores)) == result["micro_f1"]["mean"]
+    assert result["test"]["interval"][0] < np.mean(scores) < result["test"]["interval"][1]
+    assert set(result["test"]["scores"]) == {"micro_f1", "macro_f1", "roc_auc", "log_loss", "calibration_error"}
+    alone = asgat(*FIT, *QUICK, "--out", "alone", "--json", "alone.json")
+    assert alone[0] == 0
+    assert json.loads(Path("alone.json").read_bytes())["rows"][0]["micro_f1"] == scores[0], (
+        "the first is the run itself"
+    )
+    assert asgat("predict", "run", "-o", "p.csv")[0] == asgat("predict", "alone", "-o", "q.csv")[0] == 0
+    assert read("p.csv") == read("q.csv")
+
+
+@pytest.mark.parametrize("metric", ["macro-f1", "roc_auc", "log_loss"])
+def test_a_metric_decides(asgat, metric):
+    write_graph(hidden=0.0)
+    assert asgat(*FIT, *QUICK, "--metric", metric, "--json", "r.json")[0] == 0
+    result, name = json.loads(Path("r.json").read_bytes()), metric.replace("-", "_")
+    assert result["test"]["metric"] == name
+    assert result[f"val_{name}"] == result["rows"][0]["val_score"]
+    assert result["val_micro_f1"] is None
+    assert asgat("report", "run")[0] == 0
+    code, _, errors = asgat(*FIT, *QUICK, "--metric", "accuracy")
+    assert code == 2
+    assert "metric must be one of micro_f1, macro_f1, roc_auc, log_loss, not 'accuracy'" in errors
+
+
+def test_a_score_no_better_than_guessing_is_said_with_what_to_try(asgat):
+    rng = np.random.default_rng(0)
+    write(
+        "nodes.csv", [["id", "kind", "f"], *[[f"n{i}", "ab"[int(rng.random() < 0.5)], rng.random()] for i in range(60)]]
+    )
+    pairs = rng.integers(0, 60, (150, 2))
+    write("edges.csv", [["source", "target"], *[[f"n{a}", f"n{b}"] for a, b in pairs]])
+    code, output, errors = asgat(*FIT, *QUICK)
+    assert code == 0, errors
+    assert "→ Not surely better than guessing: asgat-plus has a test micro-F1 of" in output
+    assert "what to try: label more nodes" in output
+
+
+def test_the_default_run_directory_is_named_after_the_folder_of_the_data(asgat, place):
+    for name in ("market", "farm"):
+        (place / name).mkdir()
+        write_graph(seed=len(name))
+        for file in ("nodes.csv", "edges.csv"):
+            Path(file).rename(place / name / file)
+        files = ["fit", "--edges", f"{name}/edges.csv", "--nodes", f"{name}/nodes.csv", "--label", "kind"]
+        assert asgat(*files, "--model", "asgat-plus", *QUICK)[0] == 0
+    assert sorted(path.name for path in (place / "runs").iterdir()) == [
+        "farm-asgat-plus-seed0",
+        "market-asgat-plus-seed0",
+    ]
+    assert default_folder(Path("data/web.npz"), None, 3) == Path("runs/data-web-leaderboard-seed3")
+    assert default_folder(Path("/web.npz"), "gcn", 0) == Path("runs/web-gcn-seed0")
+    (place / "farm" / "nodes.csv").write_bytes((place / "market" / "nodes.csv").read_bytes())
+    (place / "farm" / "edges.csv").write_bytes((place / "market" / "edges.csv").read_bytes())
+    code, _, errors = asgat(*files, "--model", "asgat-plus", *QUICK)
+    assert code == 2
+    assert "holds a run of other data" in errors
+    assert "--fresh" in errors
+
+
 def test_a_given_split_is_followed(asgat):
     write_graph(hidden=0.0)
     rows = lines("nodes.csv")
@@ -158,7 +230,7 @@ def test_other_formats(asgat, ending):
         graph.add_nodes_from((i, {"kind": f"class {data.y[i]}", "f": float(data.x[i, 0])}) for i in range(40))
         networkx.write_graphml_xml(graph, "edges.graphml")
         options = []
-    code, _, errors = asgat("fit", "--edges", f"edges{ending}", *options, "--label", "kind", "--out", "run", *QUICK)
+    code, _, errors = asgat("fit", "--edges", f"edges{ending}", *options, *FIT[5:], *QUICK)
     assert code == 0, errors
     pytest.importorskip("pyarrow")
     code, output, errors = asgat("predict", "run", "--edges", f"edges{ending}", *options, "-o", "p.parquet")
@@ -213,7 +285,7 @@ def test_control_characters_in_names_do_not_reach_the_terminal(asgat, place):
     write("edges.csv", edges)
     given = ["--edges", "edges.csv", "--nodes", f"{red}nodes.csv"]
     commands = {
-        "fit": ["fit", *given, "--label", "kind", "--out", "run", *QUICK],
+        "fit": ["fit", *given, *FIT[5:], *QUICK],
         "predict": ["predict", "run", *given, "-o", f"{red}p.csv"],
         "explain": ["explain", "run", "--node", f"{red}0"],
         "report": ["report", "run"],

@@ -8,6 +8,7 @@ import pytest
 import torch
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from tests.leaderboard.conftest import make_small_field
 
 from asgat.data import contextual_sbm, load_dataset
 from asgat.errors import AsgatError
@@ -266,3 +267,47 @@ def test_directions_are_used_whatever_library_the_graph_is_of(tmp_path):
     np.testing.assert_array_equal(again.predict_proba(*given[1]), expected)
     turned = Graph.from_edges(ends[::-1], 80, directed=True)
     assert np.abs(again.predict_proba(turned, x) - expected).max() > 1e-3
+
+
+# -- presets ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def board(user_graph, names, monkeypatch):
+    make_small_field(monkeypatch)
+    return ASGATClassifier(preset="quick", directed=False).fit(user_graph, names, mask=np.arange(100))
+
+
+def test_a_preset_tries_many_models_and_keeps_the_best(board, user_graph, names, tmp_path):
+    found = board.leaderboard_
+    assert found.chosen.model == board.model_
+    assert board.model == "asgat-plus", "what was asked for does not change"
+    assert board.config_.members == found.members == 3
+    assert board.score() == pytest.approx(found.chosen.test["micro_f1"]) == board.result_["test"]["scores"]["micro_f1"]
+    assert board.score() > 0.7
+    assert str(found).startswith("model")
+    np.testing.assert_array_equal(board.predict_proba(user_graph), board.predict_proba())
+    board.save_pretrained(tmp_path / "run")
+    again = ASGATClassifier.from_pretrained(tmp_path / "run")
+    assert again.leaderboard_ == found
+    np.testing.assert_array_equal(again.predict_proba(), board.predict_proba())
+    again.save_pretrained(tmp_path / "copy")
+    assert (tmp_path / "copy" / "leaderboard.json").read_bytes() == (tmp_path / "run" / "leaderboard.json").read_bytes()
+    assert clone(board).get_params()["preset"] == "quick"
+    alone = board.set_params(preset=None, model="gcn").fit(user_graph, names, mask=np.arange(100))
+    assert not hasattr(alone, "leaderboard_")
+    assert alone.model_ == "gcn"
+
+
+def test_without_test_nodes_a_leaderboard_says_so(user_graph, names, monkeypatch):
+    make_small_field(monkeypatch)
+    found = ASGATClassifier(preset="quick").fit(user_graph, names).leaderboard_
+    assert found.chosen.test is None
+    assert "no test nodes" in found.sentences[0]
+
+
+def test_a_metric_decides_early_stopping(user_graph, names):
+    model = ASGATClassifier(**QUICK, metric="log_loss").fit(user_graph, names)
+    assert model.result_["val_log_loss"] == model.result_["rows"][0]["val_score"] < 0
+    with pytest.raises(AsgatError, match="metric must be one of"):
+        ASGATClassifier(metric="accuracy").fit(user_graph, names)

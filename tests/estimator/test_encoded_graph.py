@@ -1,6 +1,7 @@
 """A user's graph, encoded for training."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -112,3 +113,32 @@ def test_a_broken_encoding_is_refused(change):
     held = encode_user_graph(user_graph(LABEL)).encoding.to_dict()
     with pytest.raises(AsgatError, match="cannot be read"):
         Encoding.from_dict({**held, **change})
+
+
+def test_repeats_are_other_splits_unless_one_is_given():
+    drawn = encode_user_graph(user_graph(LABEL), seed=3, repeats=3)
+    assert not drawn.given_validation
+    for place, split in enumerate(drawn.dataset.splits):
+        alone = encode_user_graph(user_graph(LABEL), seed=3 + place)
+        np.testing.assert_array_equal(split.train, alone.dataset.splits[0].train)
+    assert len([note for note in drawn.notes if "stratified split" in note]) == 1
+    column = Column.of_texts("s", ["train", "val"] * 6)
+    given = encode_user_graph(user_graph(LABEL, column), repeats=2)
+    assert given.given_validation
+    assert len({tuple(split.val) for split in given.dataset.splits}) == 1
+
+
+def test_the_metric_is_checked():
+    assert encode_user_graph(user_graph(LABEL), metric="roc_auc").dataset.metric == "roc_auc"
+    with pytest.raises(AsgatError, match="metric must be one of"):
+        encode_user_graph(user_graph(LABEL), metric="accuracy")
+
+
+def test_a_graph_is_also_directed_where_its_edges_are_or_seem_so():
+    graph = user_graph(LABEL)
+    assert list(encode_user_graph(graph).datasets()) == [False]
+    one_way = encode_user_graph(replace(graph, reciprocal=0.0)).datasets()
+    assert [one_way[kind].directed for kind in (False, True)] == [False, True]
+    given = encode_user_graph(replace(graph, directed=True)).datasets()
+    assert [given[kind].directed for kind in (False, True)] == [False, True]
+    assert given[False].graph.num_entries == 2 * given[True].graph.num_entries

@@ -230,7 +230,7 @@ PROBLEMS = {
         last="recipe.toml",
     ),
     "fit": Problem(
-        "fit --edges edges.csv --nodes nodes.csv --label kind --out run --set heads=2 " + SMALL,
+        "fit --edges edges.csv --nodes nodes.csv --label kind --model asgat-plus --out run --set heads=2 " + SMALL,
         lambda folder: numbers_of_run(folder / "run"),
         write_tables,
         change=swap_classes,

@@ -5,7 +5,7 @@ import torch
 from tests.strategies import ZOO
 
 from asgat.nn.asgat import ASGAT
-from asgat.nn.ensemble import Ensemble
+from asgat.nn.ensemble import AveragedModels, Ensemble
 from asgat.nn.registry import make_config, model_spec
 from asgat.tables import TableOperator
 
@@ -64,3 +64,16 @@ def test_one_member_is_the_network_itself():
 @pytest.mark.parametrize("model", ["asgat-cheb", "asgat-exact", "asgat-arma", "asgat-heat", "asgat-linear"])
 def test_the_papers_models_are_single(model):
     assert model_spec(model).fixed["members"] == 1
+
+
+@pytest.mark.parametrize("name", ["mlp", "gcn", "linkx"])
+def test_a_baseline_can_have_members(name):
+    config = make_config(name, members=2, hidden=4, dropout=0.0)
+    model = model_spec(name).make(config, 3, 2, 5)
+    assert isinstance(model, AveragedModels)
+    edges = [] if name == "mlp" else [torch.tensor([[0, 1, 2], [1, 2, 3]])]
+    x = torch.randn(5, 3)
+    out = model.eval()(x, *edges)
+    each = torch.stack([member(x, *edges).softmax(-1) for member in model.members])
+    torch.testing.assert_close(out.exp(), each.mean(0))
+    assert not torch.equal(each[0], each[1])

@@ -12,10 +12,10 @@ from tests.training.tiny import Constant, Diverging, Linear, quick, tiny_dataset
 from asgat.data.dataset import Split
 from asgat.errors import AsgatError
 from asgat.tables import TableOperator
-from asgat.training.loop import train, train_jobs
+from asgat.training.loop import train, train_jobs, train_runs
 from asgat.training.metrics import majority_share
 from asgat.training.objective import evaluate
-from asgat.training.run_state import SCORES, DivergedError, Epoch, Job, RunResult, member_seed
+from asgat.training.run_state import SCORES, DivergedError, Epoch, Job, Run, RunResult, State, member_seed
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 DTYPES = [torch.float32, torch.float64]
@@ -332,3 +332,27 @@ def test_stacked_runs_learn_on_cuda():
     chosen = jobs("asgat-plus", [{}] * 4, epochs=60, patience=40, lr=0.05)
     found = train_all("asgat-plus", chosen, torch.float32, device="cuda")
     assert np.mean([result.val_score for result in found]) > 0.7
+
+
+# -- pauses -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", ["gcn", "asgat-plus"])
+def test_a_paused_run_goes_on_as_if_it_had_never_stopped(model):
+    """One run, or two stacked ones of which one ends meanwhile."""
+    chosen = jobs(model, [{"dropout": 0.5}, {"dropout": 0.2}] if model == "asgat-plus" else [{}], epochs=20)
+    task = make_task(model, chosen[0].config)
+    whole = [Run(job, 0.0) for job in chosen]
+    list(train_runs(task, whole))
+    runs, snapshots = [Run(job, 0.0) for job in chosen], dict[int, State]()
+
+    def train_until(epochs):
+        return list(train_runs(task, runs, paused=lambda run: len(run.history) >= epochs, snapshots=snapshots))
+
+    for limit in (3, 3, 8, 99):
+        ended = train_until(limit)
+        assert {len(run.history) for run in runs if not run.finished} <= {limit}
+        assert set(snapshots) == {place for place, run in enumerate(runs) if not run.finished}
+    assert len(ended) == len(runs)
+    for one, other in zip(runs, whole, strict=True):
+        assert_same(one.outcome(), other.outcome())

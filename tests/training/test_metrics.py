@@ -2,12 +2,22 @@ import math
 
 import numpy as np
 import pytest
+import sklearn.metrics
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score, roc_auc_score
 
-from asgat.training.metrics import macro_f1, majority_share, micro_f1, roc_auc
+from asgat.training.metrics import (
+    all_scores,
+    calibration_error,
+    guess,
+    log_loss,
+    macro_f1,
+    majority_share,
+    micro_f1,
+    roc_auc,
+)
 
 LABEL_PAIRS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=30)
 
@@ -68,3 +78,40 @@ def test_majority_share_takes_the_class_from_train_and_scores_the_other():
 
 def test_majority_share_of_a_tie_is_the_lower_class():
     assert majority_share(labels(1, 0), labels(0, 0, 1)) == pytest.approx(2 / 3)
+
+
+def test_log_loss_is_scikit_learns():
+    rng = np.random.default_rng(0)
+    truth, probability = rng.integers(0, 3, 50), rng.dirichlet(np.ones(3), 50)
+    assert log_loss(truth, probability) == pytest.approx(sklearn.metrics.log_loss(truth, probability))
+    assert log_loss(labels(0), np.array([[0.0, 1.0]])) == pytest.approx(-math.log(1e-15))
+    assert math.isnan(log_loss(labels(), np.zeros((0, 2))))
+
+
+def test_calibration_is_how_far_probabilities_are_from_how_often_they_are_right():
+    sure = np.tile([0.95, 0.05], (10, 1))
+    assert calibration_error(np.zeros(10, int), sure) == pytest.approx(0.05)
+    assert calibration_error(np.ones(10, int), sure) == pytest.approx(0.95)
+    mixed = np.concatenate([sure, np.tile([0.6, 0.4], (10, 1))])
+    truth = np.concatenate([np.zeros(10, int), labels(0, 0, 0, 0, 0, 0, 1, 1, 1, 1)])
+    assert calibration_error(truth, mixed) == pytest.approx((0.05 + 0.0) / 2)
+    rng = np.random.default_rng(0)
+    chance = rng.random(20_000)
+    honest = np.stack([1 - chance, chance], axis=1)
+    assert calibration_error((rng.random(20_000) < chance).astype(int), honest) < 0.01
+    assert math.isnan(calibration_error(labels(), np.zeros((0, 2))))
+
+
+def test_all_scores_of_two_classes_and_of_more():
+    probability = np.array([[0.9, 0.1], [0.4, 0.6], [0.8, 0.2]])
+    scores = all_scores(labels(0, 1, 1), probability)
+    assert scores["micro_f1"] == pytest.approx(2 / 3)
+    assert scores["roc_auc"] == 1.0
+    assert all_scores(labels(0, 0, 0), probability)["roc_auc"] is None, "one class alone has no order"
+    assert all_scores(labels(0, 1), np.full((2, 3), 1 / 3))["roc_auc"] is None
+
+
+def test_a_guess_has_the_frequencies_of_the_classes():
+    guessed = guess(labels(0, 0, 1, 0), 3, 5)
+    assert guessed.shape == (5, 3)
+    np.testing.assert_allclose(guessed[0], np.array([4, 2, 1]) / 7)

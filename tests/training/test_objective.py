@@ -113,3 +113,23 @@ def test_scores_of_a_model_are_those_of_scikit_learn(metric):
     else:
         assert found["val_score"] == np.mean(prediction[val] == DATA.y[val])
         assert found["roc_auc"] is None
+
+
+def test_macro_f1_is_scikit_learns():
+    rng = np.random.default_rng(0)
+    for classes in (2, 5):
+        logits, labels = (
+            torch.from_numpy(rng.normal(size=(40, classes))),
+            torch.from_numpy(rng.integers(0, classes, 40)),
+        )
+        labels[labels == classes - 1] = 0  # a class that is predicted only
+        expected = f1_score(labels.numpy(), logits.argmax(-1).numpy(), average="macro")
+        assert score(logits, labels, "macro_f1").item() == pytest.approx(expected)
+
+
+def test_the_score_of_log_loss_is_higher_where_the_loss_is_lower():
+    logits, labels = torch.tensor([[2.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 1])
+    assert score(logits, labels, "log_loss").item() == pytest.approx(-F.cross_entropy(logits, labels).item())
+    assert score(logits, labels, "log_loss") > score(-logits, labels, "log_loss")
+    with pytest.raises(AssertionError, match="accuracy"):
+        score(logits, labels, "accuracy")

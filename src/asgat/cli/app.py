@@ -36,7 +36,11 @@ app.command(
 app.command(epilog="Example: asgat compare texas --models mlp,gcn,asgat-cheb --json comparison.json")(compare)
 app.command(epilog="Example: asgat tune texas --model asgat-plus --trials 100 --set root=true")(tune)
 app.command(epilog="Examples:  asgat reproduce micro --quick  ·  asgat reproduce frequency --device cuda")(reproduce)
-app.command(epilog="Example: asgat fit --edges edges.csv --nodes nodes.csv --label kind --out runs/mine")(fit)
+app.command(
+    epilog="Examples:  asgat fit --edges edges.csv --nodes nodes.csv --label kind --out runs/mine  ·  "
+    "asgat fit --edges graph.npz --label y --preset quick --metric macro_f1 --repeats 3  ·  "
+    "asgat fit --edges graph.npz --label y --model gcn --set hidden=32"
+)(fit)
 app.command(epilog="Example: asgat predict runs/mine --edges edges.csv --nodes nodes.csv -o predictions.csv")(predict)
 app.command(epilog="Example: asgat explain runs/csbm-asgat-cheb-seed0 --node 17 --json explained.json")(explain)
 app.command(epilog="Example: asgat report runs/csbm-asgat-cheb-seed0")(report)

@@ -9,13 +9,16 @@ import typer
 from rich.markup import escape
 
 from asgat.cli import options
+from asgat.cli.leaderboard import BoardProgress, print_board, print_scores
 from asgat.cli.output import RunProgress, check_writable, console, make_table, resumable, say, write_json
+from asgat.errors import AsgatError
 
 if TYPE_CHECKING:
     from asgat.estimator.health import Health
 
 Edges = Annotated[Path, typer.Option(help="Edge file: .csv, .tsv, .parquet, .graphml or .npz.", show_default=False)]
 Nodes = Annotated[Path | None, typer.Option(help="Node file; .graphml and .npz may hold both.", show_default=False)]
+PLAIN_NAMES = ("nodes", "node", "edges", "edge", "graph", "data", "vertices", "features")  # say nothing of the data
 Ignore = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="A node column that is not a feature.")]
 
 
@@ -30,35 +33,71 @@ def fit(
     split: Annotated[str | None, typer.Option(metavar="COLUMN", help="train, val or test. Default: random.")] = None,
     ignore: Ignore = None,
     directed: Annotated[bool, typer.Option("--directed", help="Edges have a direction, source to target.")] = False,
-    model: options.Model = "asgat-plus",
+    model: Annotated[str | None, typer.Option(help="Train this model alone; see `asgat models`.")] = None,
     set_: options.Settings = None,
+    preset: Annotated[str, typer.Option(help="How many models to try: quick, default or best.")] = "default",
+    time_limit: Annotated[
+        float | None, typer.Option(metavar="MINUTES", min=0.0, help="For all models. Default: 10 (quick 2, best 60).")
+    ] = None,
+    metric: Annotated[str, typer.Option(help="Decides: micro_f1, macro_f1, roc_auc or log_loss.")] = "micro_f1",
+    repeats: Annotated[int, typer.Option(min=1, max=100, help="Other splits and seeds; scores are their mean.")] = 1,
     seed: options.Seed = 0,
     device: options.Device = "cpu",
     deterministic: options.Deterministic = False,
-    out: Annotated[Path | None, typer.Option(help="Run directory. Default: runs/NODES-MODEL-seedN.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Run directory. Default: runs/FOLDER-MODEL-seedN.")] = None,
     fresh: options.Fresh = False,
     tensorboard: options.TensorBoard = None,
     json: options.Json = None,
 ) -> None:
-    """Check your graph, train a model on it, and save the model in a run directory."""
+    """Check your graph, find the model that predicts it best, and save it in a run directory.
+
+    By default many models are trained; validation nodes decide which is kept. --model trains one.
+    """
     from asgat.estimator.classifier import ASGATClassifier
     from asgat.estimator.encoded_graph import encode_user_graph
     from asgat.estimator.health import examine
+    from asgat.leaderboard.field import preset_named
     from asgat.nn.registry import model_spec
     from asgat.tabular.assembly import read_graph
 
-    settings = options.parse_settings(set_ or [], model_spec(model).config)
+    if model is None:
+        preset_named(preset)
+        if set_ or tensorboard:
+            option = "--set" if set_ else "--tensorboard"
+            raise AsgatError(f"{option} is for a single model; name it with --model, such as --model asgat-plus.")
+    settings = options.parse_settings(set_ or [], model_spec(model).config) if model else {}
     options.check_device(device, deterministic)
     graph = read_graph(edges, nodes, label, id, source, target, weight, split, ignore or [], directed=directed)
-    encoded = encode_user_graph(graph, seed=seed)
+    metric = metric.replace("-", "_")
+    encoded = encode_user_graph(graph, seed=seed, repeats=repeats, metric=metric)
     health = examine(graph, encoded.dataset, encoded.encoding.class_names, encoded.notes)
     print_health(health)
-    out = out or Path("runs") / f"{graph.name}-{model}-seed{seed}"
-    classifier = ASGATClassifier(model, settings=settings, directed=directed, seed=seed, device=device)
-    _train(classifier, encoded, health, out, fresh, tensorboard)
-    print_result(classifier)
+    out = out or default_folder(nodes or edges, model, seed)
+    classifier = ASGATClassifier(
+        model or "asgat-plus",
+        settings=settings,
+        directed=directed,
+        preset=None if model else preset,
+        metric=metric,
+        time_limit=time_limit,
+        seed=seed,
+        device=device,
+    )
+    if model:
+        _train(classifier, encoded, health, out, fresh, tensorboard)
+        print_result(classifier)
+    else:
+        classifier = _train_board(classifier, encoded, health, out, fresh)
     say(f"run directory: {out}")
-    write_json(json, {"health": health.to_dict(), **classifier.result_})
+    board = {} if model else {"leaderboard": classifier.leaderboard_.to_dict()}
+    write_json(json, {"health": health.to_dict(), **classifier.result_, **board})
+
+
+def default_folder(file: Path, model: str | None, seed: int) -> Path:
+    """A run directory that is named after the data, with the folder they lie in."""
+    folder, stem = file.absolute().parent.name, file.stem
+    data = folder if folder and stem.lower() in PLAIN_NAMES else "-".join(filter(None, (folder, stem)))
+    return Path("runs") / f"{data}-{model or 'leaderboard'}-seed{seed}"
 
 
 def predict(
@@ -101,6 +140,7 @@ def predict(
 
 def _train(classifier: Any, encoded: Any, health: Health, out: Path, fresh: bool, tensorboard: Path | None) -> None:
     from asgat.files.lock import locked
+    from asgat.leaderboard.board import BoardFolder
     from asgat.memory import keep_freed_memory
     from asgat.training.inputs import check_direction
     from asgat.training.run_directory import RunDirectory
@@ -108,17 +148,50 @@ def _train(classifier: Any, encoded: Any, health: Health, out: Path, fresh: bool
     from asgat.training.tensorboard import TensorBoardLog
 
     check_direction(encoded.dataset, classifier.model)
+    runs = len(encoded.dataset.splits)
     config = classifier.make_config(health)
     values = config.to_dict()
     keys = [key for key in ("k", "order", "heads", "hidden", "epochs", "patience", "seed") if key in values]
     with locked(out):
+        board = BoardFolder(out)
+        if fresh:
+            board.discard()
+        if board.read() is not None:
+            raise AsgatError(f"{out} holds a leaderboard; choose another --out, or --fresh to replace it.")
         RunDirectory(out).begin(classifier.describe(encoded.dataset, config), fresh)  # refuses before training
         console.print(f"Training [bold]{classifier.model}[/] with {', '.join(f'{key} {values[key]}' for key in keys)}")
-        bar = RunProgress(1, config.epochs)
+        bar = RunProgress(runs, config.epochs)
         with resumable("No model was written"), bar as progress, TensorBoardLog(tensorboard, progress) as log:
             callbacks = Callbacks(log, progress.building, keep_freed_memory)
             classifier.fit_encoded(encoded, health, callbacks, out)
         classifier.save_pretrained(out)
+
+
+def _train_board(classifier: Any, encoded: Any, health: Health, out: Path, fresh: bool) -> Any:
+    """The classifier with the best model of a leaderboard; one that is done already is read."""
+    from asgat.files.lock import locked
+    from asgat.leaderboard.board import BoardFolder
+    from asgat.leaderboard.field import preset_named
+    from asgat.training.run_directory import RunDirectory
+
+    settings, folder = classifier.board_settings(encoded.dataset), BoardFolder(out)
+    with locked(out):
+        held = folder.begin(settings, fresh)
+        if fresh:
+            RunDirectory(out).clear()
+        if held.get("finished"):
+            say(f"{out} holds this leaderboard already; --fresh trains again.")
+            classifier = classifier.from_pretrained(out)
+        else:
+            minutes = preset_named(settings.preset).minutes if settings.minutes is None else settings.minutes
+            console.print(f"Training many models, {minutes:g} minutes at most; Ctrl-C keeps what is done")
+            with resumable("What was trained is saved"), BoardProgress(settings.repeats) as progress:
+                classifier.fit_leaderboard(encoded, health, progress, out)
+            classifier.save_pretrained(out)
+            folder.clear_trials()
+    print_board(classifier.leaderboard_, health.name)
+    print_scores(classifier.result_.get("test"), "Test scores of the chosen model")
+    return classifier
 
 
 # -- what is printed --------------------------------------------------------------------------------------------------
@@ -149,6 +222,7 @@ def print_health(health: Health) -> None:
 
 def print_result(classifier: Any) -> None:
     """The scores on the test nodes, next to those of always predicting the most frequent class."""
+    from asgat.leaderboard.standings import about_guessing
     from asgat.training.metrics import majority_share
 
     result, y, split = classifier.result_, classifier.dataset_.y, classifier.dataset_.splits[0]
@@ -159,6 +233,13 @@ def print_result(classifier: Any) -> None:
     cells = [f"{100 * score:.1f}" if score == score else "–" for score in scores]
     table.add_row(classifier.model, *cells, str(row["epochs"]), f"{result['ms_per_epoch']:.1f}")
     console.print(table)
+    test = result["test"]
+    if test is not None:
+        repeats = len(result["rows"])
+        print_scores(test, "Test scores" + (f", mean of {repeats} repeats" if repeats > 1 else ""))
+        figures = test["scores"][test["metric"]], test["guessing"][test["metric"]], test["interval"]
+        for sentence in about_guessing(classifier.model, test["metric"], *figures):
+            say(f"→ {sentence}", wrap=True)
 
 
 def _homophily(health: Health) -> str:

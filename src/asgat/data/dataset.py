@@ -16,7 +16,7 @@ from asgat.graph import Graph
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-METRICS = ("micro_f1", "roc_auc")
+METRICS = ("micro_f1", "macro_f1", "roc_auc", "log_loss")  # what validation can decide by
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ class Dataset:
         x: raw features of shape [N, F], finite.
         y: labels of shape [N] in 0 to ``num_classes - 1``; -1 marks a node without a label.
         splits: the splits, commonly ten or one. Parts are disjoint and hold labelled nodes only.
-        metric: ``"micro_f1"`` or, for two classes, ``"roc_auc"``.
+        metric: ``"micro_f1"``, ``"macro_f1"``, ``"log_loss"`` or, for two classes, ``"roc_auc"``.
         protocol: where the splits come from.
         relations: reads the relations published for a latent space, if there are any.
     """

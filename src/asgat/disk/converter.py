@@ -13,9 +13,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from asgat.data.dataset import METRICS
 from asgat.data.splits import stratified_splits
-from asgat.disk.disk_graph import PARTS, Header, OnDiskGraph, check_name
+from asgat.disk.disk_graph import METRICS, PARTS, Header, OnDiskGraph, check_name
 from asgat.disk.edge_reader import Chunk
 from asgat.disk.edge_sorter import EdgeSorter, row_blocks
 from asgat.errors import AsgatError

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from asgat.data.dataset import METRICS, Dataset, Split
+from asgat.data.dataset import Dataset, Split
 from asgat.data.digest import arrays_digest
 from asgat.errors import AsgatError, brief, shown
 from asgat.files.npz import open_npy
@@ -24,6 +24,7 @@ FORMAT, VERSION = "asgat-graph", 1
 MANY = 10_000  # splits
 MAX_HEADER_BYTES = 2**20
 ENTRIES_AT_ONCE = 1 << 22
+METRICS = ("micro_f1", "roc_auc")  # which ranks can compute from their parts
 PARTS = ("none", "train", "val", "test")  # of a split, by number
 
 

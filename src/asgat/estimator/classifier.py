@@ -1,6 +1,6 @@
 """Node classification with the interface of scikit-learn: fit, predict, score, save and load."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -29,6 +29,19 @@ from asgat.estimator.trained_run import ENCODER_FILE, GRAPH_FILE, HEALTH_FILE, l
 from asgat.files.atomic import to_json
 from asgat.files.lock import locked
 from asgat.files.user_file import read_user_file
+from asgat.leaderboard.board import FILE as LEADERBOARD_FILE
+from asgat.leaderboard.board import (
+    BoardFolder,
+    BoardSettings,
+    Final,
+    answers_of,
+    board_content,
+    run_board,
+    score_figures,
+)
+from asgat.leaderboard.contest import Report
+from asgat.leaderboard.field import Candidate
+from asgat.leaderboard.standings import Leaderboard
 from asgat.nn.registry import make_config, model_spec
 from asgat.tabular.column import Column
 from asgat.tabular.conversions import as_user_graph
@@ -59,6 +72,11 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         heads, hidden, dropout, lr, weight_decay, epochs, patience: settings of the model and its training.
         settings: any other settings, by name.
         directed: whether edges have a direction, which only some models can use.
+        preset: ``"quick"``, ``"default"`` or ``"best"``: many models are trained, as by ``asgat fit``, and the best on
+            validation nodes is kept. ``model`` and its settings have no effect then.
+        metric: what validation decides by: ``"micro_f1"``, ``"macro_f1"``, ``"log_loss"`` or, for two classes,
+            ``"roc_auc"``.
+        time_limit: of a preset, in minutes; by default its own.
         seed: of the weights and of splits.
         device: ``"cpu"`` or ``"cuda"``.
 
@@ -69,6 +87,8 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         health_: figures of the graph.
         result_: scores and figures of the training, as in ``result.json``.
         module_: the trained network.
+        model_, directed_: the name of its model, and whether it uses the direction of edges.
+        leaderboard_: all models a preset has tried, as a :class:`~asgat.leaderboard.standings.Leaderboard`.
 
     Example:
         >>> from asgat.data import load_dataset
@@ -92,6 +112,9 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         patience: int | None = None,
         settings: Mapping[str, Any] | None = None,
         directed: bool = False,
+        preset: str | None = None,
+        metric: str = "micro_f1",
+        time_limit: float | None = None,
         seed: int = 0,
         device: str = "cpu",
     ) -> None:
@@ -107,6 +130,9 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.patience = patience
         self.settings = settings
         self.directed = directed
+        self.preset = preset
+        self.metric = metric
+        self.time_limit = time_limit
         self.seed = seed
         self.device = device
 
@@ -122,7 +148,8 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             x: features [N, F], where the graph has none.
         """
         user_graph = as_user_graph(graph, x, self.directed)
-        return self.fit_encoded(encode_user_graph(user_graph, y, mask, val_mask, self.seed, test=False))
+        encoded = encode_user_graph(user_graph, y, mask, val_mask, self.seed, test=False, metric=self.metric)
+        return self.fit_encoded(encoded) if self.preset is None else self.fit_leaderboard(encoded)
 
     def fit_encoded(
         self,
@@ -136,14 +163,11 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises:
             DivergedError: every attempt diverged.
         """
-        callbacks = callbacks or Callbacks()
-        dataset, self.encoding_ = encoded.dataset, encoded.encoding
-        self.health_ = health or examine(encoded.user_graph, dataset, self.encoding_.class_names, encoded.notes)
-        self.config_ = self.make_config(self.health_)
-        self.classes_ = self.encoding_.classes
-        self.dataset_, self.ids_ = dataset, list(encoded.user_graph.ids)
-        device, split, settings = torch.device(self.device), dataset.splits[0], self.describe(dataset, self.config_)
-        task = make_task(dataset, self.model, self.config_, device, callbacks.building)
+        callbacks, dataset = callbacks or Callbacks(), encoded.dataset
+        self._begin(encoded, health)
+        config = self.make_config(self.health_)
+        device, settings = torch.device(self.device), self.describe(dataset, config)
+        task = make_task(dataset, self.model, config, device, callbacks.building)
         if callbacks.built:
             callbacks.built()
         checkpointer = None
@@ -154,17 +178,70 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if callbacks.progress:
                 callbacks.progress(job.run, epoch)
 
-        jobs = [Job(split, self.seed, self.config_)]
-        ((_, outcome),) = train_jobs(task, jobs, progress=progress, checkpointer=checkpointer)
-        if isinstance(outcome, DivergedError):
-            raise outcome
-        self.module_ = task.example(self.config_)
-        self.module_.load_state_dict(outcome.state)
-        row = result_row(0, run_figures(task, self.config_, split, outcome), device)
-        self.history_, self.result_ = outcome.history, summarise(settings, dataset.metric, [row])
+        jobs = [Job(split, self.seed + i, config, i) for i, split in enumerate(dataset.splits)]
+        outcomes = dict(train_jobs(task, jobs, progress=progress, checkpointer=checkpointer))
+        candidate, finals = Candidate(self.model, self.model, directed=dataset.directed), []
+        for i in range(len(jobs)):
+            outcome = outcomes[i]
+            if isinstance(outcome, DivergedError):
+                raise outcome
+            finals.append(Final(candidate, config, task, outcome))
+        return self._adopt(dataset, finals)
+
+    def fit_leaderboard(
+        self,
+        encoded: EncodedGraph,
+        health: Health | None = None,
+        report: Report | None = None,
+        folder: Path | str | None = None,
+    ) -> Self:
+        """Trains the models of the preset, or of ``"default"``, and keeps the best; with a folder, goes on from there.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C was pressed; what was trained so far is in the folder.
+        """
+        self._begin(encoded, health)
+        datasets, place = encoded.datasets(), BoardFolder(folder)
+        settings = self.board_settings(encoded.dataset)
+        used, self.board_settings_ = place.begin(settings)["seconds"], settings.to_dict()
+        advised = {advice.setting: advice.value for advice in self.health_.advice if advice.setting in ("k", "order")}
+        device = torch.device(self.device)
+        self.leaderboard_, finals = run_board(
+            datasets, settings, advised, device, encoded.given_validation, place, used, report
+        )
+        return self._adopt(datasets[finals[0].candidate.directed], finals)
+
+    def board_settings(self, dataset: Dataset) -> BoardSettings:
+        """What a leaderboard on this data set depends on."""
+        own = self.preset or "default", dataset.metric, len(dataset.splits), self.seed
+        return BoardSettings(*own, dataset_digest(dataset), self.time_limit)
+
+    def _begin(self, encoded: EncodedGraph, health: Health | None) -> None:
+        names = encoded.encoding.class_names
+        self.health_ = health or examine(encoded.user_graph, encoded.dataset, names, encoded.notes)
+        self.encoding_, self.classes_ = encoded.encoding, encoded.encoding.classes
+        self.ids_ = list(encoded.user_graph.ids)
+        self.__dict__.pop("leaderboard_", None)
+
+    def _adopt(self, dataset: Dataset, finals: Sequence[Final]) -> Self:
+        """Takes trained models, one of each split; that of the first is kept."""
+        first, device = finals[0], torch.device(self.device)
+        self.model_, self.directed_, self.config_ = first.candidate.model, first.candidate.directed, first.config
+        self.dataset_, self.module_ = dataset, first.task.example(first.config)
+        self.module_.load_state_dict(first.result.state)
+        figures = [run_figures(f.task, f.config, s, f.result) for f, s in zip(finals, dataset.splits, strict=True)]
+        common = set.intersection(*(set(own) for own in figures))  # repeats may have chosen models of other kinds
+        rows = [
+            result_row(i, {key: value for key, value in own.items() if key in common}, device)
+            for i, own in enumerate(figures)
+        ]
+        tests = [answers_of(final, split) for final, split in zip(finals, dataset.splits, strict=True)]
+        settings = self.describe(dataset, self.config_, self.model_)
+        result = summarise(settings, dataset.metric, rows)
+        self.history_, self.result_ = first.result.history, {**result, "test": score_figures(dataset, tests)}
         self.__dict__.pop("_inputs", None)
         if device.type == "cpu":
-            self.__dict__["_inputs"] = task.inputs
+            self.__dict__["_inputs"] = first.task.inputs
         return self
 
     def make_config(self, health: Health) -> TrainConfig:
@@ -191,7 +268,7 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, graph: Any = None, x: Any = None) -> npt.NDArray[np.float64]:
         """Probabilities of the classes, [nodes, classes], rows as in :meth:`predict`."""
         self._check_fitted()
-        user_graph = None if graph is None else as_user_graph(graph, x, self.directed)
+        user_graph = None if graph is None else as_user_graph(graph, x, self.directed_)
         inputs = self._inputs if user_graph is None else self._inputs_of(user_graph)
         logits = self.module_.eval()(*inputs)
         if not torch.isfinite(logits).all():
@@ -217,7 +294,7 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if not len(nodes):
                 raise AsgatError("The fitted graph has no test nodes; give a graph and labels to score.")
             return float(np.mean(self.predict()[nodes] == self.classes_[self.dataset_.y[nodes]]))
-        user_graph = as_user_graph(graph, x, self.directed)
+        user_graph = as_user_graph(graph, x, self.directed_)
         label = label_column(user_graph, y)
         if mask is not None and user_graph.chosen is not None:
             raise AsgatError("Nodes were selected already; leave out the mask.")
@@ -232,18 +309,18 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @cached_property
     def _inputs(self) -> tuple[Any, ...]:
         """The model's inputs for the fitted graph, on the CPU; built only when that graph is predicted."""
-        return make_inputs(self.dataset_, self.model, self.config_, torch.device("cpu"))
+        return make_inputs(self.dataset_, self.model_, self.config_, torch.device("cpu"))
 
     def _inputs_of(self, user_graph: UserGraph) -> tuple[Any, ...]:
-        spec = model_spec(self.model)
+        spec = model_spec(self.model_)
         if spec.belongs_to_graph(self.config_) and user_graph.num_nodes != self.dataset_.num_nodes:
             raise AsgatError(
-                f"The weights of {self.model} belong to the nodes of one graph; it cannot predict another graph."
+                f"The weights of {self.model_} belong to the nodes of one graph; it cannot predict another graph."
             )
         dataset, self.notes_ = apply_encoding(user_graph, self.encoding_)
         if same_graph(dataset, self.dataset_):
             return self._inputs
-        return make_inputs(dataset, self.model, self.config_, torch.device("cpu"))
+        return make_inputs(dataset, self.model_, self.config_, torch.device("cpu"))
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "module_"):
@@ -252,13 +329,15 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def save_pretrained(self, path: Path | str) -> Path:
         """Writes a run directory: settings, metrics, result, weights, the graph and the encoding, in plain files."""
         self._check_fitted()
-        settings = self.describe(self.dataset_, self.config_)
+        settings = self.describe(self.dataset_, self.config_, self.model_)
         state = {name: value.detach().cpu().contiguous() for name, value in self.module_.state_dict().items()}
         files = {
             GRAPH_FILE: encode_graph(self.dataset_, self.ids_),
             ENCODER_FILE: to_json(self.encoding_.to_dict()),
             HEALTH_FILE: to_json(self.health_.to_dict()),
         }
+        if hasattr(self, "leaderboard_"):
+            files[LEADERBOARD_FILE] = board_content(self.board_settings_, self.leaderboard_.seconds, self.leaderboard_)
         metadata = model_metadata(settings, 0, self.dataset_)
         with locked(path):
             RunDirectory(path).replace(settings, self.history_, state, metadata, self.result_, files)
@@ -273,6 +352,10 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         seed = read_metadata(path).get("seed", 0)
         classifier = cls(run.name, settings=run.config.to_dict(), directed=run.graph.directed, seed=seed)
         classifier.config_, classifier.dataset_ = run.config, run.dataset
+        classifier.model_, classifier.directed_ = run.name, run.graph.directed
+        held = BoardFolder(path).read()
+        if held is not None:
+            classifier.leaderboard_, classifier.board_settings_ = Leaderboard.from_dict(held), held["settings"]
         classifier.module_, classifier.ids_ = run.model, [str(name) for name in run.ids]
         classifier.encoding_ = Encoding.from_dict(read_encoder(Path(path)))
         classifier.classes_ = classifier.encoding_.classes
@@ -280,12 +363,19 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classifier.health_ = Health.from_dict(read_user_file(Path(path) / HEALTH_FILE).json_object())
         return classifier
 
-    def describe(self, dataset: Dataset, config: TrainConfig) -> dict[str, Any]:
-        """What ``config.toml`` of a run directory holds."""
+    def describe(self, dataset: Dataset, config: TrainConfig, model: str | None = None) -> dict[str, Any]:
+        """What ``config.toml`` of a run directory holds; the model is the one asked for, unless another is named."""
         settings = describe_settings(
-            dataset.name, self.model, USER_PROTOCOL, self.seed, [0], config, dataset_digest(dataset)
+            dataset.name,
+            model or self.model,
+            USER_PROTOCOL,
+            self.seed,
+            list(range(len(dataset.splits))),
+            config,
+            dataset_digest(dataset),
         )
-        return {**settings, "directed": True} if dataset.graph.directed else settings
+        own = {"directed": True} if dataset.graph.directed else {}
+        return {**settings, **own, **({"preset": self.leaderboard_.preset} if hasattr(self, "leaderboard_") else {})}
 
 
 def same_graph(one: Dataset, other: Dataset) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from asgat.data.dataset import Dataset, Split
 from asgat.data.splits import split_from_masks
 from asgat.errors import AsgatError
 from asgat.tabular.column import Column
+from asgat.tabular.direction import MOST_ONE_WAY
 from asgat.tabular.encoder import FeatureEncoder
 from asgat.tabular.labels import encode_labels, make_split, read_split, split_of_mask
 from asgat.tabular.user_graph import UserGraph
@@ -60,16 +61,33 @@ class Encoding:
 
 @dataclass(frozen=True, eq=False)
 class EncodedGraph:
-    """A graph ready to train on: as it was given, encoded with one split, how, and notes in sentences."""
+    """A graph ready to train on: as it was given, encoded with its splits, how, and notes in sentences."""
 
     user_graph: UserGraph
     dataset: Dataset
     encoding: Encoding
     notes: list[str]
+    given_validation: bool = False  # whether the user says which nodes are for validation
+
+    def datasets(self) -> dict[bool, Dataset]:
+        """The data set as an undirected graph, under False, and under True with directed edges, if they are or seem."""
+        share = self.user_graph.reciprocal
+        if self.user_graph.directed:
+            return {False: replace(self.dataset, graph=self.dataset.graph.undirected), True: self.dataset}
+        if share is None or share >= MOST_ONE_WAY:
+            return {False: self.dataset}
+        return {False: self.dataset, True: replace(self.dataset, graph=replace(self.user_graph, directed=True).graph)}
 
 
 def encode_user_graph(
-    user_graph: UserGraph, y: Any = None, mask: Any = None, val_mask: Any = None, seed: int = 0, test: bool = True
+    user_graph: UserGraph,
+    y: Any = None,
+    mask: Any = None,
+    val_mask: Any = None,
+    seed: int = 0,
+    test: bool = True,
+    repeats: int = 1,
+    metric: str = "micro_f1",
 ) -> EncodedGraph:
     """Encodes features and labels of a graph and splits its labelled nodes.
 
@@ -79,36 +97,40 @@ def encode_user_graph(
             draws a stratified split.
         val_mask: nodes for early stopping; None takes a quarter of the mask.
         test: whether a split that is drawn has a test part.
+        repeats: how many splits to draw, the first from ``seed`` and each from the next; a given one is repeated.
+        metric: what validation decides by.
     """
     notes, num_nodes = list(user_graph.notes), user_graph.num_nodes
     codes, classes = encode_labels(label_column(user_graph, y), notes)
     mask = user_graph.chosen if mask is None else mask
-    if mask is not None:
-        inside = as_mask(mask, num_nodes)
-        if val_mask is None:
-            split = split_of_mask(inside, codes, seed)
-        else:
+    given = val_mask is not None if mask is not None else user_graph.split is not None
+
+    def draw(seed: int, notes: list[str]) -> Split:
+        if mask is not None:
+            inside = as_mask(mask, num_nodes)
+            if val_mask is None:
+                return split_of_mask(inside, codes, seed)
             stopping = as_mask(val_mask, num_nodes)
             if (inside & stopping).any():
                 both = np.flatnonzero(inside & stopping)[0]
                 raise AsgatError(f"Node {both} is in mask and in val_mask; they must be disjoint.")
             if not (stopping & (codes >= 0)).any():
                 raise AsgatError("val_mask holds no labelled node; early stopping needs some.")
-            split = split_from_masks(inside, stopping, ~inside & ~stopping, codes)
-    elif user_graph.split is not None:
-        split = read_split(user_graph.split, codes, seed, notes)
-    elif test:
-        split = make_split(codes, seed, notes)
-    else:
-        split = split_of_mask(codes >= 0, codes, seed)
+            return split_from_masks(inside, stopping, ~inside & ~stopping, codes)
+        if user_graph.split is not None:
+            return read_split(user_graph.split, codes, seed, notes)
+        return make_split(codes, seed, notes) if test else split_of_mask(codes >= 0, codes, seed)
+
+    split = draw(seed, notes)
+    splits = split, *(draw(seed + repeat, []) for repeat in range(1, repeats))
     lacking = np.setdiff1d(np.unique(codes[codes >= 0]), codes[split.train])
     if len(lacking):
         notes.append(f"No training node is of class {str(classes[lacking[0]])!r:.60}; it cannot be learned.")
     encoder = FeatureEncoder.fit(user_graph.features)
     x, _ = encoder.transform(user_graph.features, user_graph.graph)
-    dataset = Dataset(user_graph.name, user_graph.graph, x, codes, (split,), len(classes), protocol=USER_PROTOCOL)
+    dataset = Dataset(user_graph.name, user_graph.graph, x, codes, splits, len(classes), metric, USER_PROTOCOL)
     encoding = Encoding(encoder, np.array(classes.tolist()), dict(user_graph.columns))
-    return EncodedGraph(user_graph, dataset, encoding, [*notes, *encoder.notes])
+    return EncodedGraph(user_graph, dataset, encoding, [*notes, *encoder.notes], given)
 
 
 def apply_encoding(user_graph: UserGraph, encoding: Encoding) -> tuple[Dataset, list[str]]:

@@ -51,7 +51,7 @@ class TrainedRun:
     @property
     def members(self) -> int:
         """Number of networks whose outputs are averaged."""
-        return getattr(self.config, "members", 1)
+        return self.config.members
 
     @property
     def similar(self) -> int:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +15,25 @@ from asgat.nn.attention_model import AttentionModel
 from asgat.nn.filter_conv import SpectralFilterConv
 from asgat.spectral import SpectralOperator
 from asgat.spectral.certificate import Certificate
+
+
+def average(votes: Tensor) -> Tensor:
+    """Logarithms of the mean probabilities, [N, classes], from the logits of every member, [members, N, classes]."""
+    return votes.log_softmax(-1).logsumexp(0) - math.log(len(votes))
+
+
+class AveragedModels(nn.Module):
+    """Networks of any one form, each trained by itself; the probabilities they give a class are averaged.
+
+    Takes what a member takes and returns log-probabilities [N, out_channels], which serve as logits.
+    """
+
+    def __init__(self, members: Sequence[nn.Module]) -> None:
+        super().__init__()
+        self.members = nn.ModuleList(members)
+
+    def forward(self, *inputs: Any) -> Tensor:
+        return average(torch.stack([member(*inputs) for member in self.members]))
 
 
 class Ensemble(AttentionModel):
@@ -65,8 +84,7 @@ class Ensemble(AttentionModel):
     ) -> Tensor | tuple[Tensor, list[SparseAttention]]:
         """As :meth:`ASGAT.forward`; the attention is the first member's."""
         operator = self._each()[0].operator_for(x, edge_index, edge_weight)
-        votes = torch.stack([member(x, operator) for member in self.members])
-        out = votes.log_softmax(-1).logsumexp(0) - math.log(len(votes))
+        out = average(torch.stack([member(x, operator) for member in self.members]))
         if not return_attention_weights:
             return out
         return out, [conv.attention(operator) for conv in self.convs]

@@ -28,6 +28,7 @@ from asgat.graph import Graph
 from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.baselines import APPNP, GAT, GCN, GPRGNN, H2GCN, LINKX, MLP, SAGE, SGC, ARMANet, ChebNet, GeomGCN
 from asgat.nn.baselines.geom_gcn import virtual_nodes
+from asgat.nn.ensemble import AveragedModels
 from asgat.nn.from_config import build_asgat, build_deep, make_operator
 from asgat.tables.candidate_table import Progress
 
@@ -67,7 +68,11 @@ class ModelSpec:
     ) -> nn.Module:
         """The module for a data set of this size, and for a directed graph or not."""
         own = [num_nodes] if self.belongs_to_graph(config) else []
-        return self.build(config, in_channels, out_channels, *own, **({"directed": True} if directed else {}))
+        more = {"directed": True} if directed else {}
+        if isinstance(config, SpectralConfig) or config.members == 1:
+            return self.build(config, in_channels, out_channels, *own, **more)
+        one = config.replace(members=1)
+        return AveragedModels([self.build(one, in_channels, out_channels, *own) for _ in range(config.members)])
 
     def belongs_to_graph(self, config: TrainConfig) -> bool:
         """Whether a model with these settings has weights for the nodes of one graph, and can run on no other."""

@@ -96,18 +96,17 @@ def train_jobs(
             for run in own:
                 run.reported = True
             outcomes = [run.outcome() for run in own]
-            yield position, outcomes[0] if len(outcomes) == 1 else _ensemble(task, jobs[position], outcomes)
+            yield position, outcomes[0] if len(outcomes) == 1 else ensemble_result(task, jobs[position], outcomes)
 
 
 def _members(job: Job) -> list[Job]:
-    count = getattr(job.config, "members", 1)
-    if count == 1:
+    if job.config.members == 1:
         return [job]
     config = job.config.replace(members=1)
-    return [Job(job.split, member_seed(job.seed, i), config, job.run, i) for i in range(count)]
+    return [Job(job.split, member_seed(job.seed, i), config, job.run, i) for i in range(job.config.members)]
 
 
-def _ensemble(task: Task, job: Job, outcomes: Sequence[Outcome]) -> Outcome:
+def ensemble_result(task: Task, job: Job, outcomes: Sequence[Outcome]) -> Outcome:
     """The result of an ensemble from those of its networks."""
     members = [outcome for outcome in outcomes if isinstance(outcome, RunResult)]
     if len(members) < len(outcomes):
@@ -134,20 +133,25 @@ def train_runs(
     progress: Progress | None = None,
     checkpointer: Checkpointer | None = None,
     make_program: MakeProgram | None = None,
+    paused: Callable[[Run], bool] = lambda run: False,
+    snapshots: dict[int, State] | None = None,
 ) -> Iterator[tuple[int, Run]]:
     """Trains runs to their end, and yields each with its position when it is finished.
 
     Runs that can be stacked are, up to ``at_once`` of them. One that ends leaves its place to the next. How they are
     trained (``make_program``) is chosen by the settings; the other arguments are those of :func:`train_jobs`.
+
+    ``paused`` is asked after every epoch whether a run should stop for now. What such a run goes on from is left in
+    ``snapshots``, by position; given there again, the run goes on as if it had never stopped.
     """
-    snapshots: dict[int, State] = {}
+    snapshots = {} if snapshots is None else snapshots
     with ExitStack() as resources:
         if checkpointer:
             resources.enter_context(checkpointer)
-            snapshots = checkpointer.restore(checkpointer.load(), runs)
+            snapshots |= checkpointer.restore(checkpointer.load(), runs)
             _check_best_states(task, runs)
         yield from ((i, run) for i, run in enumerate(runs) if run.finished)
-        waiting = [i for i, run in enumerate(runs) if not run.finished]
+        waiting = [i for i, run in enumerate(runs) if not run.finished and not paused(run)]
         config, layout, room = runs[0].job.config, Layout(), 1
         if make_program is None and task.stacks(config):
             _check_settings([run.job.config for run in runs])
@@ -163,8 +167,8 @@ def train_runs(
             with layout.threads():
                 own = {i: snapshots.pop(i, None) for i in active}
                 program = make_program(task, [runs[i] for i in active], list(own.values()))
-                _train_until_runs_end(program, runs, active, snapshots, progress, checkpointer)
-            waiting = [i for i in waiting if not runs[i].finished]
+                _train_until_runs_end(program, runs, active, snapshots, progress, checkpointer, paused)
+            waiting = [i for i in waiting if not runs[i].finished and not paused(runs[i])]
             for i in active:
                 if runs[i].finished:
                     yield i, runs[i]
@@ -179,12 +183,16 @@ def _train_until_runs_end(
     snapshots: dict[int, State],
     progress: Progress | None,
     checkpointer: Checkpointer | None,
+    paused: Callable[[Run], bool],
 ) -> None:
-    """Trains the runs of a program until enough of them have ended their attempt; adds snapshots of the others."""
+    """Trains the runs of a program until enough of them have ended their attempt or are paused.
+
+    Adds snapshots of all whose attempt has not ended.
+    """
     clock = time.perf_counter()
     epochs = epochs_of(program) if isinstance(program, Program) else program
     running = [row for row, run in enumerate(program.runs) if not run.attempt_ended]
-    while running and not _recompose(program, len(running)):
+    while running and not _recompose(program, sum(not paused(program.runs[row]) for row in running)):
         limit = min(run.job.config.epochs - run.epoch for run in (program.runs[row] for row in running))
         done = epochs.run(limit)
         epochs.keep(_advance(program.runs, running, done, progress))

@@ -1,4 +1,4 @@
-"""Scores of predictions, as fractions between 0 and 1."""
+"""Scores of predictions, as fractions between 0 and 1; log-loss in nats."""
 
 import numpy as np
 import numpy.typing as npt
@@ -7,6 +7,7 @@ from sklearn.metrics import f1_score
 from torch import Tensor
 
 Labels = npt.NDArray[np.int64]
+Probabilities = npt.NDArray[np.float64]  # [nodes, classes]
 
 
 def micro_f1(truth: Labels, prediction: Labels) -> float:
@@ -34,6 +35,48 @@ def roc_auc(truth: Tensor, score: Tensor) -> Tensor:
     twice = (truth * (counts[below] + counts[up_to])).sum()
     ones = truth.sum()
     return twice.double() / (2 * ones * (len(truth) - ones)).double()
+
+
+def log_loss(truth: Labels, probability: Probabilities) -> float:
+    """Mean of minus the logarithm of the probability given to the true class; a probability of 0 counts as 1e-15."""
+    if not len(truth):
+        return float("nan")
+    given = probability[np.arange(len(truth)), truth]
+    return float(-np.log(np.maximum(given, 1e-15)).mean())
+
+
+def calibration_error(truth: Labels, probability: Probabilities, bins: int = 10) -> float:
+    """How far a prediction's probability is from how often it is right, on average over nodes.
+
+    Nodes are put into bins of equal width by the probability of their prediction; the difference in a bin counts as
+    often as it has nodes.
+    """
+    if not len(truth):
+        return float("nan")
+    confidence, right = probability.max(axis=1), probability.argmax(axis=1) == truth
+    place = np.minimum((confidence * bins).astype(int), bins - 1)
+    difference = np.bincount(place, weights=right - confidence, minlength=bins)
+    return float(np.abs(difference).sum() / len(truth))
+
+
+def all_scores(truth: Labels, probability: Probabilities) -> dict[str, float | None]:
+    """Every score of some nodes from the probabilities of their classes; ROC-AUC needs two classes, both present."""
+    prediction = probability.argmax(axis=1)
+    both = probability.shape[1] == 2 and len(np.unique(truth)) == 2
+    area = roc_auc(torch.from_numpy(truth), torch.from_numpy(probability[:, 1].copy())).item() if both else None
+    return {
+        "micro_f1": micro_f1(truth, prediction),
+        "macro_f1": macro_f1(truth, prediction),
+        "roc_auc": area,
+        "log_loss": log_loss(truth, probability),
+        "calibration_error": calibration_error(truth, probability),
+    }
+
+
+def guess(train: Labels, classes: int, nodes: int) -> Probabilities:
+    """What someone would say of some nodes who knows only how frequent the classes of the training nodes are."""
+    counts = np.bincount(train, minlength=classes) + 1.0  # so that no class is impossible
+    return np.tile(counts / counts.sum(), (nodes, 1))
 
 
 def majority_share(train: Labels, other: Labels) -> float:

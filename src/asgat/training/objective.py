@@ -51,10 +51,27 @@ def balanced_weights(labels: Tensor, balance: float = 1.0) -> Tensor:
 
 
 def score(logits: Tensor, labels: Tensor, metric: str) -> Tensor:
-    """Micro-F1 or ROC-AUC of some nodes, in double precision on their device."""
+    """The score of some nodes by a metric, higher is better, in double precision on their device.
+
+    That of ``log_loss`` is minus the loss.
+    """
     if metric == "roc_auc":
         return roc_auc(labels, torch.nan_to_num((logits[:, 1] - logits[:, 0]).double()))
+    if metric == "log_loss":
+        return -F.cross_entropy(logits, labels).double()
+    if metric == "macro_f1":
+        return mean_f1(logits.argmax(-1), labels, logits.size(-1))
+    if metric != "micro_f1":
+        raise AssertionError(f"there is no metric {metric!r}")
     return share((logits.argmax(-1) == labels).double().sum(), len(labels))
+
+
+def mean_f1(prediction: Tensor, labels: Tensor, classes: int) -> Tensor:
+    """:func:`~asgat.training.metrics.macro_f1` on the device; nothing waits for it."""
+    names = torch.arange(classes, device=labels.device)
+    predicted, true = prediction.unsqueeze(-1) == names, labels.unsqueeze(-1) == names
+    both, total = (predicted & true).sum(0).double(), (predicted.sum(0) + true.sum(0)).double()
+    return (2 * both / total.clamp(min=1)).sum() / (total > 0).sum()
 
 
 def share(count: Tensor, total: int) -> Tensor:

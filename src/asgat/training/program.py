@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from asgat.config import SpectralConfig, TrainConfig
+from asgat.config import TrainConfig
 from asgat.data.dataset import Split
 from asgat.errors import AsgatError
 from asgat.kernels.dropout import dropout_seeds
@@ -43,8 +43,7 @@ class Task:
             operator = self.inputs[1] if len(self.inputs) == 2 else None
             able = isinstance(operator, SpectralOperator) and not operator.exact_sums and self.resumable
             able = able and getattr(config, "batch_size", None) is None
-            single = config.replace(members=1) if isinstance(config, SpectralConfig) else config
-            self._known["stacks"] = able and stackable(self.example(single))
+            self._known["stacks"] = able and stackable(self.example(config.replace(members=1)))
         return bool(self._known["stacks"])
 
     def example(self, config: TrainConfig) -> nn.Module:

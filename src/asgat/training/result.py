@@ -102,12 +102,13 @@ def summarise(settings: dict[str, Any], metric: str, rows: Sequence[dict[str, An
     epochs = sum(row["epochs"] for row in rows)
     config = settings["config"]
     attends = any("max_bound" in row for row in rows)
+    validation = _mean([row["val_score"] for row in rows])
     result = {
         **settings,
         "finished": len(rows) == len(settings["runs"]),
         "micro_f1": _spread([row["micro_f1"] for row in rows]),
         "macro_f1": _spread([row["macro_f1"] for row in rows]),
-        "val_micro_f1": _mean([row["val_score"] for row in rows]) if metric == "micro_f1" else None,
+        "val_micro_f1": validation if metric == "micro_f1" else None,
         "epochs": epochs / len(rows) if rows else None,
         "ms_per_epoch": 1000 * sum(row["seconds"] for row in rows) / epochs if epochs else None,
         "peak_memory_mb": max((row["peak_memory_mb"] for row in rows), default=None),
@@ -122,7 +123,8 @@ def summarise(settings: dict[str, Any], metric: str, rows: Sequence[dict[str, An
     }
     if metric == "roc_auc":
         result["roc_auc"] = _spread([row["roc_auc"] for row in rows])
-        result["val_roc_auc"] = _mean([row["val_score"] for row in rows])
+    if metric != "micro_f1":
+        result[f"val_{metric}"] = validation
     return result
 
 

@@ -23,6 +23,7 @@ from asgat.training.result_check import check_result
 from asgat.training.run_state import Epoch, State
 
 CONFIG, METRICS, RESULT, MODEL = "config.toml", "metrics.jsonl", "result.json", "model.safetensors"
+RUN_FILES = (CONFIG, RESULT, METRICS, MODEL, UNFINISHED)
 
 
 class OtherSettingsError(AsgatError):
@@ -53,20 +54,23 @@ class RunDirectory:
         if not fresh and config.exists():
             self._check_settings(settings, _with_current_settings(read_toml(config)))
             return self._finished_runs(settings) if (self.path / RESULT).exists() else []
-        names = (RESULT, METRICS, MODEL, UNFINISHED)
-        strange = [name for name in names if not fresh and (self.path / name).exists()]
+        strange = [name for name in RUN_FILES if not fresh and (self.path / name).exists()]
         if strange:
             raise AsgatError(
                 f"{self.path} holds {', '.join(strange)} but no {CONFIG}, so it is not an asgat run directory; "
                 "choose another --out, or --fresh to replace these files."
             )
-        for name in names:
+        self.clear()
+        write_atomic(config, to_toml(settings).encode())
+        return []
+
+    def clear(self) -> None:
+        """Removes the files of a run."""
+        for name in RUN_FILES:
             try:
                 (self.path / name).unlink(missing_ok=True)
             except OSError as error:
                 raise AsgatError(f"{self.path / name} cannot be removed: {error.strerror}.") from error
-        write_atomic(config, to_toml(settings).encode())
-        return []
 
     def _finished_runs(self, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
         result = self.read_result()

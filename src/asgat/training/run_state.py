@@ -17,7 +17,7 @@ from asgat.config import TrainConfig
 from asgat.data.dataset import Split
 from asgat.errors import AsgatError
 from asgat.training.early_stopping import EarlyStopping
-from asgat.training.metrics import majority_share
+from asgat.training.metrics import guess, log_loss, macro_f1, majority_share
 
 State = dict[str, Tensor]  # weights and buffers by name
 SCORES = ("val_loss", "val_score", "micro_f1", "macro_f1", "roc_auc")  # what a trained model is scored by
@@ -102,7 +102,13 @@ def baseline_score(labels: npt.NDArray[np.int64], split: Split, metric: str) -> 
         raise AsgatError("The split has no validation nodes; early stopping needs some.")
     if metric == "roc_auc" and len(np.unique(labels[split.val])) < 2:
         raise AsgatError("The validation nodes are of one class; roc_auc is not defined on them. Use micro_f1.")
-    return 0.5 if metric == "roc_auc" else majority_share(labels[split.train], labels[split.val])
+    train, val = labels[split.train], labels[split.val]
+    if metric == "micro_f1":
+        return majority_share(train, val)
+    guessed = guess(train, int(labels.max()) + 1, len(val))
+    if metric == "log_loss":
+        return -log_loss(val, guessed)
+    return 0.5 if metric == "roc_auc" else macro_f1(val, guessed.argmax(axis=1))
 
 
 class Run:

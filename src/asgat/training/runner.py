@@ -125,9 +125,11 @@ def make_task(
     config: TrainConfig,
     device: torch.device,
     building: Callable[[int, int], None] | None = None,
+    inputs: tuple[Any, ...] | None = None,
 ) -> Task:
-    """What the runs of a model on a data set share; builds a candidate table where the model needs one."""
-    inputs = make_inputs(dataset, model, config, device, building)
+    """What the runs of a model on a data set share; builds its inputs, with a candidate table where the model needs
+    one, unless they are given."""
+    inputs = make_inputs(dataset, model, config, device, building) if inputs is None else inputs
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
 

@@ -1,0 +1,72 @@
+"""What ``asgat fit`` prints of a leaderboard, and its bar while models are trained."""
+
+from typing import Any, Self
+
+from rich.markup import escape
+
+from asgat.cli.output import console, errors, make_table, say
+
+OWN = ("layers", "hidden", "dropout", "weight_decay", "channels", "adjacency")  # settings in which candidates differ
+
+
+class BoardProgress:
+    """A bar with the round, the trainings of it that are done, and the latest epoch."""
+
+    def __init__(self, repeats: int) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn()
+        figures = TextColumn("{task.fields[figures]}"), TimeElapsedColumn()
+        self.bar = Progress(*columns, *figures, console=errors, transient=True, disable=not errors.is_terminal)
+        self.task = self.bar.add_task("", total=None, figures="")
+        self.repeats = repeats
+
+    def __enter__(self) -> Self:
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+    def __call__(self, name: str, done: int, total: int, epoch: Any) -> None:
+        figures = "" if epoch is None else f"epoch {epoch.epoch}  validation {100 * epoch.val_score:.1f}"
+        self.bar.update(self.task, description=name, total=total, completed=done, figures=figures)
+
+
+def print_board(board: Any, name: str) -> None:
+    """The table, the model that was chosen, and what the numbers say."""
+    from asgat.leaderboard.standings import METRIC_NAMES, shown_val
+
+    headings, cells = board.cells()
+    metric = METRIC_NAMES[board.metric] + ("" if board.metric == "log_loss" else " in percent")
+    over = f", mean of {board.repeats} repeats" if board.repeats > 1 else ""
+    lines = [map(escape, line) for line in cells]
+    title = f"Leaderboard of {escape(name)}: {metric}{over}"
+    console.print(make_table(title, headings, lines, left=("model",), no_wrap=("model",)))
+    settings = ", ".join(f"{key} {board.chosen.settings[key]}" for key in OWN if key in board.chosen.settings)
+    average = f", the average of {board.members} networks" if board.members > 1 else ""
+    score = shown_val(board.chosen.val, board.metric)
+    say(f"Chosen on validation: {board.chosen.name} ({settings}){average}; {score}.", wrap=True)
+    for sentence in board.sentences:
+        say(f"→ {sentence}", wrap=True)
+    for row in board.rows:
+        if row.note:
+            say(f"· {row.name}: {row.note}", wrap=True)
+    if board.cut:
+        say("The time limit ended the search early; a longer --time-limit with --fresh tries all of it.", wrap=True)
+
+
+def print_scores(test: dict[str, Any] | None, title: str) -> None:
+    """All scores on the test nodes, with the interval of the one that validation decided by, next to guessing."""
+    from asgat.leaderboard.standings import METRIC_NAMES, shown, shown_interval
+
+    if test is None:
+        return
+    table = make_table(title, ("score", "test", "95 % interval", "guessing"), left=("score",))
+    for key, name in METRIC_NAMES.items():
+        kind = "log_loss" if key == "log_loss" else "share"
+        if test["scores"][key] is not None:
+            interval = shown_interval(test["interval"], kind) if key == test["metric"] else ""
+            guess = "" if key == "calibration_error" else shown(test["guessing"][key], kind)
+            table.add_row(name, shown(test["scores"][key], kind), interval, guess)
+    console.print(table)

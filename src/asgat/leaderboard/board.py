@@ -1,0 +1,304 @@
+"""A leaderboard from its start to the chosen model: repeats, the final ensemble, and what is kept in a folder."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from asgat.config import TrainConfig
+from asgat.data.dataset import Dataset, Split
+from asgat.errors import AsgatError, brief
+from asgat.files.atomic import to_json, write_atomic
+from asgat.files.raw_file import RawFile
+from asgat.files.user_file import MAX_FILE_BYTES
+from asgat.leaderboard.contest import Clock, Contest, Report
+from asgat.leaderboard.field import GUESSING, Candidate, make_field, parameters, preset_named
+from asgat.leaderboard.intervals import Answers, difference_interval, mean_scores, score_interval
+from asgat.leaderboard.standings import Leaderboard, Row, sentences
+from asgat.leaderboard.trial import Trial, TrialStore, Workbench, logits_of, to_probability
+from asgat.training.interrupt import Interrupt
+from asgat.training.loop import ensemble_result
+from asgat.training.metrics import guess
+from asgat.training.program import Task
+from asgat.training.run_directory import CONFIG, OtherSettingsError
+from asgat.training.run_state import DivergedError, Job, RunResult, baseline_score
+from asgat.training.runner import model_sizes
+
+FILE, TRIALS = "leaderboard.json", "trials"
+
+
+@dataclass(frozen=True)
+class BoardSettings:
+    """What a leaderboard depends on beside the data; with the same settings a stopped one goes on."""
+
+    preset: str
+    metric: str
+    repeats: int
+    seed: int
+    data: str  # digest
+    minutes: float | None = None  # the preset's by default
+
+    @property
+    def seconds(self) -> float:
+        return 60 * (preset_named(self.preset).minutes if self.minutes is None else self.minutes)
+
+    def to_dict(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+@dataclass(frozen=True, eq=False)
+class Final:
+    """The chosen model of one repeat, trained: a network, or the average of several."""
+
+    candidate: Candidate
+    config: TrainConfig
+    task: Task
+    result: RunResult
+
+
+class BoardFolder:
+    """The files of a leaderboard in a run directory: ``leaderboard.json`` and, until it is done, its trials."""
+
+    def __init__(self, path: Path | str | None) -> None:
+        self.path = None if path is None else Path(path)
+
+    @property
+    def trials(self) -> Path | None:
+        return None if self.path is None else self.path / TRIALS
+
+    def read(self) -> dict[str, Any] | None:
+        """What ``leaderboard.json`` holds; None where there is none."""
+        if self.path is None or not (file := self.path / FILE).exists():
+            return None
+        try:
+            held = json.loads(RawFile.read(file, MAX_FILE_BYTES).content)
+            if not isinstance(held["settings"], dict) or not isinstance(held["seconds"], int | float):
+                raise ValueError("its settings are missing")
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise AsgatError(f"{file} is not a leaderboard: {brief(repr(error))}. Start again with --fresh.") from error
+        return dict(held)
+
+    def begin(self, settings: BoardSettings, fresh: bool = False) -> dict[str, Any]:
+        """What an earlier start with the same settings left.
+
+        Raises:
+            OtherSettingsError: it had other settings, or other data.
+        """
+        if fresh:
+            self.discard()
+        held = self.read()
+        if held is None:
+            if not fresh and self.path is not None and (self.path / CONFIG).exists():
+                raise OtherSettingsError(
+                    f"{self.path} holds a run of a single model; choose another --out, or --fresh to replace it."
+                )
+            return {"settings": settings.to_dict(), "seconds": 0.0}
+        now, then = settings.to_dict(), held["settings"]
+        # More time than before is no other leaderboard: what was not cut is the same.
+        differing = [key for key in now if key != "minutes" and now[key] != then.get(key)]
+        if differing:
+            what = "of other data" if differing == ["data"] else f"with other settings ({', '.join(differing)})"
+            raise OtherSettingsError(
+                f"{self.path} holds a leaderboard {what}; choose another --out, or --fresh to replace it."
+            )
+        return held
+
+    def write(self, settings: BoardSettings, seconds: float) -> None:
+        """Keeps the time that was used so far."""
+        if self.path is not None:
+            write_atomic(self.path / FILE, board_content(settings.to_dict(), seconds))
+
+    def clear_trials(self) -> None:
+        """Removes the trials, once the leaderboard is done."""
+        TrialStore(self.trials, "", "").clear()
+
+    def discard(self) -> None:
+        """Removes the leaderboard and its trials."""
+        self.clear_trials()
+        if self.path is not None:
+            (self.path / FILE).unlink(missing_ok=True)
+
+
+def board_content(settings: Mapping[str, Any], seconds: float, board: Leaderboard | None = None) -> bytes:
+    """What ``leaderboard.json`` holds."""
+    held = {"settings": dict(settings), "seconds": seconds, "finished": board is not None}
+    return to_json({**(board.to_dict() if board else {}), **held})
+
+
+def run_board(
+    datasets: Mapping[bool, Dataset],
+    settings: BoardSettings,
+    advised: Mapping[str, Any],
+    device: torch.device,
+    given: bool = False,
+    folder: BoardFolder | None = None,
+    used: float = 0.0,
+    report: Report | None = None,
+) -> tuple[Leaderboard, list[Final]]:
+    """Trains the field on every split of the data set, and chooses on validation nodes of each by itself.
+
+    Args:
+        datasets: the data set, a split for each repeat, under False as an undirected graph; under True with directed
+            edges, if they have or seem to have a direction.
+        advised: ``k`` and ``order`` for models with attention.
+        given: whether the split is the user's.
+        used: seconds that an earlier, stopped start took.
+        report: called while it is at work.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C was pressed; what was trained is in the folder.
+    """
+    folder, dataset, preset = folder or BoardFolder(None), datasets[False], preset_named(settings.preset)
+    candidates = make_field(dataset, preset, advised, one_way=True in datasets)
+    bench = Workbench(dict(datasets), device)
+    store = TrialStore(folder.trials, device.type, settings.data)
+    clock = Clock(settings.seconds, used)
+    contests, finals = [], []
+
+    def tell(name: str, done: int, total: int, epoch: Any) -> None:
+        if epoch is None:
+            folder.write(settings, clock.used)
+        if report:
+            report(name, done, total, epoch)
+
+    with Interrupt() as interrupt:
+        for repeat, split in enumerate(dataset.splits):
+            began = min(1.0, clock.used / max(clock.seconds, 1e-9))
+            ends = began + (1.0 - began) / (len(dataset.splits) - repeat)
+            contest = Contest(
+                bench, store, candidates, split, preset, settings.seed + repeat, clock, interrupt, repeat, began, ends,
+                given, tell,
+            )  # fmt: skip
+            try:
+                order = contest.run()
+            finally:
+                folder.write(settings, clock.used)
+            contests.append(contest)
+            finals.append(finish(contest, order[0]))
+    board = make_board(contests, finals, settings, clock.used)
+    return board, finals
+
+
+def finish(contest: Contest, number: int) -> Final:
+    """The chosen candidate of a contest as one model: the average of its networks that were trained to the end."""
+    candidate, task = contest.candidates[number], contest.bench.task(contest.candidates[number])
+    trials = contest.trials_of(number)
+    ended = [trial for trial in trials if trial.ended and not trial.failed] or trials[:1]
+    outcomes = [trial.outcome(task) for trial in ended]
+    results = [outcome for outcome in outcomes if not isinstance(outcome, DivergedError)]
+    config = candidate.config.replace(members=len(results))
+    if len(results) == 1:
+        return Final(candidate, config, task, results[0])
+    joined = ensemble_result(task, Job(contest.split, contest.seed, config, contest.repeat), results)
+    assert isinstance(joined, RunResult)
+    # Networks of other folds were trained on validation nodes of the split; each is validated on those it left out.
+    score, loss = (float(np.mean([getattr(one, key) for one in results])) for key in ("val_score", "val_loss"))
+    return Final(candidate, config, task, replace(joined, val_score=score, val_loss=loss))
+
+
+def answers_of(final: Final, split: Split) -> Answers:
+    """What a trained model says of the test nodes of a split."""
+    probability = to_probability(logits_of(final.task, final.config, final.result.state))
+    return Answers.of(split, final.task.y.cpu().numpy(), probability)
+
+
+def score_figures(dataset: Dataset, tests: Sequence[Answers]) -> dict[str, Any] | None:
+    """Every test score of the models of all splits, the interval of the metric's, and the scores of guessing."""
+    if not all(len(one.nodes) for one in tests):
+        return None
+    guessed = [_guessed(dataset, split) for split in dataset.splits]
+    interval = score_interval(dataset.metric, tests)
+    return {
+        "metric": dataset.metric,
+        "scores": mean_scores(tests),
+        "interval": interval,
+        "guessing": mean_scores(guessed),
+    }
+
+
+def _guessed(dataset: Dataset, split: Split) -> Answers:
+    return Answers.of(split, dataset.y, guess(dataset.y[split.train], dataset.num_classes, dataset.num_nodes))
+
+
+def make_board(
+    contests: Sequence[Contest], finals: Sequence[Final], settings: BoardSettings, seconds: float
+) -> Leaderboard:
+    """The table of all repeats."""
+    metric = settings.metric
+    has_test = all(len(contest.split.test) for contest in contests)
+    tests: dict[str, list[Answers]] = {}
+    rows = []
+    for name in dict.fromkeys(candidate.name for candidate in contests[0].candidates):
+        best = [_best_of_row(contest, name) for contest in contests]
+        seconds_of = sum(t.run.seconds for c in contests for t in c.trials.values() if t.candidate.name == name)
+        first = contests[0]
+        number = best[0] if best[0] is not None else [c.name for c in first.candidates].index(name)
+        candidate = first.candidates[number]
+        found = [(c, n) for c, n in zip(contests, best, strict=True) if n is not None]
+        if has_test and len(found) == len(contests):
+            each = [(c, c.trials[n, 0], c.bench.task(c.candidates[n])) for c, n in found]
+            tests[name] = [Answers.of(c.split, c.labels, trial.probability(task)) for c, trial, task in each]
+        trial = first.trials.get((number, 0))
+        rows.append(
+            Row(
+                name,
+                candidate.model,
+                dict(candidate.settings),
+                candidate.uses_graph,
+                float(np.mean([c.score(n) for c, n in found])) if found else None,
+                mean_scores(tests[name]) if name in tests else None,
+                score_interval(metric, tests[name]) if name in tests else None,
+                seconds_of,
+                parameters(candidate, model_sizes(first.bench.datasets[candidate.directed])),
+                trial.epochs if trial else 0,
+                len(first.finished_folds(number)),
+                sum(final.candidate.name == name for final in finals),
+                candidate.directed,
+                _note(first, number, trial),
+            )
+        )
+    chosen = next(row for row in rows if row.name == finals[0].candidate.name)
+    final_tests = [answers_of(f, c.split) for c, f in zip(contests, finals, strict=True)]
+    chosen = replace(
+        chosen,
+        settings=dict(finals[0].candidate.settings),
+        val=float(np.mean([final.result.val_score for final in finals])),
+        test=mean_scores(final_tests) if has_test else None,
+        interval=score_interval(metric, final_tests) if has_test else None,
+    )
+    rows.sort(key=lambda row: -np.inf if row.val is None else row.val, reverse=True)
+    rows.append(_guessing(contests, metric, has_test))
+    cut = any(contest.cut for contest in contests)
+    members = finals[0].config.members
+    board = Leaderboard(metric, settings.preset, len(contests), rows, chosen, members, seconds, cut)
+    alone, graph = (
+        next((row.name for row in rows if row.uses_graph is used and row.name in tests), None) for used in (False, True)
+    )
+    gain = difference_interval(metric, tests[graph], tests[alone]) if graph and alone else None
+    return replace(board, sentences=sentences(board, gain, alone, graph))
+
+
+def _best_of_row(contest: Contest, name: str) -> int | None:
+    """The candidate of a row that came furthest, and of these the one with the best validation score."""
+    usable = [n for n, one in enumerate(contest.candidates) if one.name == name and np.isfinite(contest.score(n))]
+    return max(usable, key=lambda n: (len(contest.finished_folds(n)), contest.score(n)), default=None)
+
+
+def _note(contest: Contest, number: int, trial: Trial | None) -> str:
+    if number in contest.skipped:
+        return f"not tried: {contest.skipped[number]}"
+    if trial is None or trial.failed:
+        return "diverged" if trial is not None and trial.run.history else "not tried: no time was left"
+    return "" if trial.ended else f"stopped after {trial.epochs} epochs"
+
+
+def _guessing(contests: Sequence[Contest], metric: str, has_test: bool) -> Row:
+    found = [_guessed(contest.bench.datasets[False], contest.split) for contest in contests]
+    val = float(np.mean([baseline_score(c.labels, c.split, metric) for c in contests]))
+    scores = mean_scores(found) if has_test else None
+    interval = score_interval(metric, found) if has_test else None
+    return Row(GUESSING, "", {}, False, val, scores, interval, 0.0, 0)

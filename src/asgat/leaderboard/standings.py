@@ -1,0 +1,201 @@
+"""The result of a leaderboard: its rows, what was chosen, and what follows from it in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from asgat.errors import AsgatError
+from asgat.leaderboard.field import GUESSING
+from asgat.leaderboard.intervals import Interval
+
+METRIC_NAMES = {
+    "micro_f1": "micro-F1",
+    "macro_f1": "macro-F1",
+    "roc_auc": "ROC-AUC",
+    "log_loss": "log-loss",
+    "calibration_error": "calibration error",
+}
+TRY_NEXT = (
+    "what to try: label more nodes, add columns that say something about the label, --directed if edges have a "
+    "direction, or --preset best"
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table; scores are means over repeats.
+
+    Attributes:
+        name: of the model and its kind.
+        model, settings, directed: what was trained, in the first repeat, where settings may differ between them.
+        uses_graph: whether the edges have an influence.
+        val: validation score by the leaderboard's metric; minus the loss for log-loss.
+        test: every score on the test nodes, None without any.
+        interval: 95 % of the metric's test score.
+        seconds: of training, over all settings, folds and repeats.
+        parameters: numbers it learns, each network.
+        epochs: that its network on the split itself was trained for.
+        folds: divisions of the labelled nodes it was trained on, all of them to the end.
+        chosen: in how many repeats it was.
+        note: what happened to it otherwise.
+    """
+
+    name: str
+    model: str
+    settings: dict[str, Any]
+    uses_graph: bool
+    val: float | None
+    test: dict[str, float | None] | None
+    interval: Interval | None
+    seconds: float
+    parameters: int
+    epochs: int = 0
+    folds: int = 0
+    chosen: int = 0
+    directed: bool = False
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """All rows, best on validation first, and guessing last.
+
+    Attributes:
+        chosen: the model that is saved: the row of its name, as the average of ``members`` networks.
+        members: their number in the first repeat.
+        sentences: what the numbers say.
+        cut: whether the time limit changed what was trained.
+    """
+
+    metric: str
+    preset: str
+    repeats: int
+    rows: list[Row]
+    chosen: Row
+    members: int
+    seconds: float
+    cut: bool
+    sentences: list[str] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Leaderboard:
+        """The inverse of :meth:`to_dict`."""
+        try:
+            rows = [_row(row) for row in values["rows"]]
+            known = {key: values[key] for key in cls.__dataclass_fields__}
+            return cls(**{**known, "rows": rows, "chosen": _row(values["chosen"])})
+        except (KeyError, TypeError, ValueError) as error:
+            raise AsgatError(f"The leaderboard cannot be read: {error!r}; fit again with --fresh.") from error
+
+    def records(self) -> list[dict[str, Any]]:
+        """The rows as flat records, for a data frame."""
+        found = []
+        for row in self.rows:
+            low, high = row.interval or (None, None)
+            scores = {f"test_{key}": value for key, value in (row.test or {}).items()}
+            flat = {"model": row.name, "val": row.val, **scores, "low": low, "high": high}
+            found.append({**flat, "seconds": row.seconds, "parameters": row.parameters, "chosen": row.chosen})
+        return found
+
+    def __str__(self) -> str:
+        headings, cells = self.cells()
+        widths = [max(len(line[i]) for line in (headings, *cells)) for i in range(len(headings))]
+        lines = ["  ".join(_aligned(line, widths)).rstrip() for line in (headings, *cells)]
+        return "\n".join([*lines, *self.sentences])
+
+    def cells(self) -> tuple[list[str], list[list[str]]]:
+        """Headings and texts of the table; it fits into 80 characters."""
+        headings = ["model", "val.", "test", "95 % interval", "time", "parameters"]
+        several = ["chosen"] if self.repeats > 1 else []
+        found = []
+        for row in self.rows:
+            value = None if row.test is None else row.test.get(self.metric)
+            cells = [row.name, shown_val(row.val, self.metric), shown(value, self.metric)]
+            cells += [shown_interval(row.interval, self.metric), duration(row.seconds)]
+            cells += [f"{row.parameters:,}" if row.parameters else "–"]
+            found.append([*cells, *([f"{row.chosen} of {self.repeats}" if row.chosen else ""] if several else [])])
+        return [*headings, *several], found
+
+
+def _row(values: dict[str, Any]) -> Row:
+    interval = values["interval"]
+    return Row(**{**values, "interval": None if interval is None else (float(interval[0]), float(interval[1]))})
+
+
+def _aligned(line: Sequence[str], widths: Sequence[int]) -> list[str]:
+    return [
+        cell.ljust(width) if i == 0 else cell.rjust(width)
+        for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+    ]
+
+
+def shown(value: float | None, metric: str) -> str:
+    """A score as people read it: in percent, the loss in nats."""
+    if value is None or value != value:
+        return "–"
+    return f"{value:.3f}" if metric == "log_loss" else f"{100 * value:.1f}"
+
+
+def shown_val(value: float | None, metric: str) -> str:
+    return shown(-value if metric == "log_loss" and value is not None else value, metric)
+
+
+def shown_interval(interval: Interval | None, metric: str) -> str:
+    return "–" if interval is None else f"{shown(interval[0], metric)} – {shown(interval[1], metric)}"
+
+
+def duration(seconds: float) -> str:
+    return "–" if not seconds else f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+
+
+def sentences(board: Leaderboard, gain: Interval | None, alone: str | None, graph: str | None) -> list[str]:
+    """What the numbers say of guessing and of the graph.
+
+    Args:
+        gain: 95 % interval of how much the best row that uses the graph is above the best that does not, on test nodes.
+        alone, graph: the names of these rows.
+    """
+    return [*_about_guessing(board), *_about_graph(board, gain, alone, graph)]
+
+
+def _about_guessing(board: Leaderboard) -> list[str]:
+    guessing = next(row for row in board.rows if row.name == GUESSING)
+    if guessing.test is None or board.chosen.test is None:
+        return ["There are no test nodes; the scores are those of validation nodes, by which the model was chosen."]
+    scores = board.chosen.test[board.metric], guessing.test[board.metric]
+    return about_guessing(board.chosen.name, board.metric, *scores, board.chosen.interval)
+
+
+def about_guessing(
+    name: str, metric: str, score: float | None, guess: float | None, interval: Interval | None
+) -> list[str]:
+    """Whether a model is better on test nodes than guessing is, and what to try if it is not surely so."""
+    if score is None or guess is None or interval is None:
+        return []
+    low, high = interval
+    surely = high < guess if metric == "log_loss" else low > guess
+    figures = f"{METRIC_NAMES[metric]} of {shown(score, metric)} ({shown_interval(interval, metric)}), guessing has"
+    figures = f"{name} has a test {figures} {shown(guess, metric)}"
+    if surely:
+        return [f"Better than guessing: {figures}."]
+    return [f"Not surely better than guessing: {figures}; {TRY_NEXT}."]
+
+
+def _about_graph(board: Leaderboard, gain: Interval | None, alone: str | None, graph: str | None) -> list[str]:
+    if gain is None or alone is None or graph is None:
+        return []
+    lower = board.metric == "log_loss"
+    low, high = (-gain[1], -gain[0]) if lower else gain
+    points = f"{shown(low, board.metric)} to {shown(high, board.metric)}"
+    gained = f"gains {points} in test {METRIC_NAMES[board.metric]}"
+    compared = f"{graph} with the graph, next to {alone} on the features alone, {gained}"
+    if low > 0:
+        return [f"The graph helps: {compared} (95 % interval)."]
+    if high < 0:
+        return [f"The graph does not help: {compared} (95 % interval); the features alone are better."]
+    return [f"It is not sure that the graph helps: {compared} (95 % interval)."]

@@ -1,0 +1,46 @@
+"""Small graphs and fields that are trained in a second."""
+
+from dataclasses import replace
+
+import pytest
+
+from asgat.data import contextual_sbm
+from asgat.data.dataset import Dataset
+from asgat.data.splits import stratified_splits
+from asgat.leaderboard import field
+from asgat.leaderboard.field import Candidate, Preset
+
+TINY = Preset(
+    minutes=5.0, settings=1, first_epochs=4, epochs=12, patience=12, rounds=((3, 1), (2, 1)), large_rounds=((2, 1),)
+)
+
+
+@pytest.fixture(scope="session")
+def blocks() -> Dataset:
+    """Two splits of a graph with informative features and neighbours."""
+    data = contextual_sbm(num_nodes=120, signal=0.6, num_features=6, seed=1)
+    return replace(data, splits=stratified_splits(data.y, 2, 0, 0.6, 0.2), protocol="own")
+
+
+@pytest.fixture(scope="session")
+def preset() -> Preset:
+    return TINY
+
+
+@pytest.fixture
+def small_field(monkeypatch):
+    return make_small_field(monkeypatch)
+
+
+def make_small_field(monkeypatch):
+    """The fields of all presets are four quick candidates, two of them of one row."""
+    shared = {"epochs": 12, "patience": 12, "max_restarts": 0, "normalize_features": False}
+    found = [
+        Candidate("logistic regression", "mlp", {**shared, "layers": 1, "dropout": 0.0, "lr": 0.05}),
+        Candidate("gcn", "gcn", {**shared, "hidden": 8}),
+        Candidate("gcn", "gcn", {**shared, "hidden": 8, "dropout": 0.0}),
+        Candidate("linkx", "linkx", {**shared, "hidden": 8}),
+    ]
+    monkeypatch.setattr("asgat.leaderboard.board.make_field", lambda *_, **__: found)
+    monkeypatch.setitem(field.PRESETS, "quick", TINY)
+    return found

@@ -1,0 +1,137 @@
+"""A whole leaderboard: repeats, the ensemble, the folder."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from tests.leaderboard.conftest import make_small_field
+
+from asgat.data.digest import dataset_digest
+from asgat.errors import AsgatError
+from asgat.leaderboard import board as module
+from asgat.leaderboard.board import BoardFolder, BoardSettings, answers_of, board_content, run_board, score_figures
+from asgat.leaderboard.field import GUESSING
+from asgat.training.metrics import majority_share, micro_f1
+from asgat.training.run_directory import OtherSettingsError
+
+pytestmark = pytest.mark.usefixtures("small_field")
+
+
+@pytest.fixture
+def settings(blocks):
+    return BoardSettings("quick", "micro_f1", 2, 0, dataset_digest(blocks))
+
+
+@pytest.fixture(scope="module")
+def done(blocks):
+    """A leaderboard and its chosen models."""
+    monkeypatch = pytest.MonkeyPatch()
+    make_small_field(monkeypatch)
+    settings = BoardSettings("quick", "micro_f1", 2, 0, dataset_digest(blocks))
+    yield run(blocks, settings)
+    monkeypatch.undo()
+
+
+def run(blocks, settings, **more):
+    return run_board({False: blocks}, settings, {}, torch.device("cpu"), **more)
+
+
+def without_time(board):
+    return json.dumps([{**row, "seconds": 0} for row in board.to_dict()["rows"]])
+
+
+def test_rows_are_means_over_repeats_and_the_chosen_is_an_average(blocks, done):
+    board, finals = done
+    assert {row.name for row in board.rows} == {"logistic regression", "gcn", "linkx", GUESSING}
+    assert board.rows[-1].name == GUESSING
+    assert [row.val for row in board.rows[:-1]] == sorted((row.val for row in board.rows[:-1]), reverse=True)
+    assert sum(row.chosen for row in board.rows) == board.repeats == len(finals) == 2
+    tests = [answers_of(final, split) for final, split in zip(finals, blocks.splits, strict=True)]
+    expected = np.mean([micro_f1(one.truth, one.probability.argmax(axis=1)) for one in tests])
+    assert board.chosen.test["micro_f1"] == pytest.approx(expected)
+    assert board.chosen.interval[0] < expected < board.chosen.interval[1]
+    assert board.chosen.name == finals[0].candidate.name
+    for final, split in zip(finals, blocks.splits, strict=True):
+        assert final.config.members == board.members == 3, "a network of every fold"
+        assert final.result.micro_f1 == micro_f1(
+            blocks.y[split.test], answers_of(final, split).probability.argmax(axis=1)
+        )
+    shares = [majority_share(blocks.y[split.train], blocks.y[split.test]) for split in blocks.splits]
+    assert board.rows[-1].test["micro_f1"] == pytest.approx(np.mean(shares))
+    assert len(board.sentences) == 2
+    figures = score_figures(blocks, tests)
+    assert figures is not None
+    assert figures["scores"]["micro_f1"] == pytest.approx(expected)
+    assert figures["guessing"]["micro_f1"] == pytest.approx(np.mean(shares))
+
+
+def test_the_average_is_validated_on_nodes_its_networks_left_out(done):
+    for final in done[1]:
+        assert final.result.val_score < 1.0
+        assert len(final.result.history) == final.result.epochs
+
+
+@pytest.mark.parametrize("metric", ["macro_f1", "roc_auc", "log_loss"])
+def test_other_metrics_decide(blocks, settings, metric):
+    one = replace(blocks, metric=metric, splits=blocks.splits[:1])
+    board, finals = run(one, replace(settings, metric=metric, repeats=1))
+    assert board.metric == metric
+    assert board.chosen.val == pytest.approx(np.mean([final.result.val_score for final in finals]))
+    low, high = board.chosen.interval
+    assert low <= board.chosen.test[metric] <= high
+
+
+def test_a_killed_leaderboard_ends_as_one_that_was_not(blocks, settings, done, tmp_path):
+    whole, _ = done
+
+    class Killed(Exception):
+        pass
+
+    calls = []
+
+    def kill(name, done, total, epoch):
+        calls.append(name)
+        if len(calls) == 90:
+            raise Killed
+
+    folder = BoardFolder(tmp_path)
+    with pytest.raises(Killed):
+        run(blocks, settings, folder=folder, report=kill)
+    held = folder.begin(settings)
+    assert held["seconds"] > 0
+    assert not held["finished"]
+    board, _ = run(blocks, settings, folder=folder, used=held["seconds"])
+    assert without_time(board) == without_time(whole)
+    assert board.seconds > held["seconds"], "the time of the first start counts"
+
+
+def test_a_folder_of_other_data_or_settings_is_refused(settings, tmp_path):
+    folder = BoardFolder(tmp_path)
+    assert folder.begin(settings)["seconds"] == 0
+    folder.write(settings, 3.0)
+    assert folder.begin(replace(settings, minutes=9.0))["seconds"] == 3.0
+    with pytest.raises(OtherSettingsError, match="holds a leaderboard of other data"):
+        folder.begin(replace(settings, data="other"))
+    with pytest.raises(OtherSettingsError, match=r"other settings \(metric, seed\)"):
+        folder.begin(replace(settings, metric="macro_f1", seed=5))
+    assert folder.begin(replace(settings, seed=5), fresh=True)["seconds"] == 0
+    (tmp_path / "config.toml").write_text("")
+    with pytest.raises(OtherSettingsError, match="holds a run of a single model"):
+        folder.begin(settings)
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"settings": 1, "seconds": 0}', b"[" * 100_000])
+def test_a_damaged_file_is_refused(settings, tmp_path, content):
+    (tmp_path / module.FILE).write_bytes(content)
+    with pytest.raises(AsgatError, match="is not a leaderboard"):
+        BoardFolder(tmp_path).begin(settings)
+
+
+def test_the_file_holds_the_board(settings, done):
+    board, _ = done
+    held = json.loads(board_content(settings.to_dict(), board.seconds, board))
+    assert held["finished"]
+    assert held["settings"]["repeats"] == 2
+    assert [row["name"] for row in held["rows"]] == [row.name for row in board.rows]

@@ -1,0 +1,197 @@
+"""The rounds: who goes on, who is chosen, what time and Ctrl-C do."""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from asgat.errors import AsgatError
+from asgat.leaderboard import contest as module
+from asgat.leaderboard.contest import Clock, Contest, better_half, prefer_simple
+from asgat.leaderboard.field import Candidate
+from asgat.leaderboard.trial import TrialStore, Workbench
+from asgat.training.interrupt import Interrupt
+
+
+@pytest.fixture
+def make(blocks, preset, small_field):
+    """A function that makes a contest of the small field."""
+
+    def call(candidates=small_field, seconds=1e6, folder=None, interrupt=None, report=None):
+        store = TrialStore(folder, "cpu", "digest")
+        bench = Workbench({False: blocks}, torch.device("cpu"))
+        own = interrupt or Interrupt()
+        return Contest(bench, store, candidates, blocks.splits[0], preset, 0, Clock(seconds), own, report=report)
+
+    return call
+
+
+def summary(contest):
+    return {key: (trial.run.history, trial.score, trial.ended) for key, trial in contest.trials.items()}
+
+
+# -- the rules --------------------------------------------------------------------------------------
+
+
+def candidates(*names):
+    return [Candidate(name, "mlp") for name in names]
+
+
+def test_the_better_half_and_the_best_of_every_row_go_on():
+    field = candidates("a", "a", "a", "b", "b", "c")
+    scores = dict(enumerate([0.9, 0.8, 0.7, 0.2, 0.3, -np.inf]))
+    assert better_half(field, scores) == [0, 1, 2, 4]
+    assert better_half(candidates("a", "a", "a"), {0: 0.5, 1: 0.5, 2: 0.5}) == [0, 1], "of equals the cheaper"
+
+
+def test_near_ties_go_to_the_cheaper():
+    assert prefer_simple([5, 2, 1], [0.80, 0.795, 0.70], 0.04) == 2
+    assert prefer_simple([5, 2, 1], [0.80, 0.795, 0.70], 0.01) == 5
+
+
+# -- training ---------------------------------------------------------------------------------------
+
+
+def test_rounds_train_what_they_should(make, preset):
+    contest = make()
+    order = contest.run()
+    assert not contest.cut
+    epochs = {key: trial.epochs for key, trial in contest.trials.items()}
+    assert sum(fold == 0 for _, fold in epochs) == 4
+    stopped = [key for key, trial in contest.trials.items() if not trial.ended]
+    assert stopped in ([(1, 0)], [(2, 0)]), "one of the two settings of a row was left behind"
+    assert all(epochs[key] == preset.first_epochs for key in stopped)
+    assert [sum(fold == f for _, fold in epochs) for f in (1, 2)] == [3, 2]
+    assert len(order) == 2
+    scores = [contest.score(n) for n in order]
+    assert contest.trials_of(order[0])[2].ended
+    assert max(scores) - scores[0] <= module.NEAR * np.sqrt(0.25 / 48)
+    assert contest.score(order[0]) == np.mean([trial.score for trial in contest.trials_of(order[0])])
+
+
+def test_the_same_seed_gives_the_same_rounds(make):
+    one, other = make(), make()
+    assert one.run() == other.run()
+    assert summary(one) == summary(other)
+
+
+def test_no_test_label_has_an_influence(make, blocks, monkeypatch):
+    one = make()
+    order = one.run()
+    swapped = blocks.y.copy()
+    swapped[blocks.splits[0].test] = 1 - swapped[blocks.splits[0].test]
+    other = make()
+    other.bench = Workbench({False: replace(blocks, y=swapped)}, torch.device("cpu"))
+    other.__post_init__()
+    assert other.run() == order
+    assert summary(one) == summary(other)
+
+
+def test_what_was_saved_is_not_trained_again(make, tmp_path, monkeypatch):
+    whole = make()
+    order = whole.run()
+
+    class Killed(Exception):
+        pass
+
+    def kill(name, done, total, epoch):
+        if name == "to the end" and done == 1:
+            raise Killed
+
+    with pytest.raises(Killed):
+        make(folder=tmp_path, report=kill).run()
+    assert len(list(tmp_path.glob("*.safetensors"))) == 4
+    resumed = make(folder=tmp_path)
+    assert resumed.run() == order
+    assert summary(resumed) == summary(whole)
+    again = make(folder=tmp_path)
+    monkeypatch.setattr(module, "train_runs", None)
+    assert again.run() == order, "everything is there"
+
+
+def test_ctrl_c_saves_what_is_trained(make, tmp_path):
+    whole = make()
+    order = whole.run()
+    interrupt = Interrupt()
+
+    def press(name, done, total, epoch):
+        interrupt.asked = interrupt.asked or (name == "to the end" and epoch is not None and epoch.epoch == 6)
+
+    stopped = make(folder=tmp_path, interrupt=interrupt, report=press)
+    with pytest.raises(KeyboardInterrupt):
+        stopped.run()
+    assert any(trial.epochs == 6 for trial in stopped.trials.values())
+    resumed = make(folder=tmp_path)
+    assert resumed.run() == order
+    assert summary(resumed) == summary(whole)
+
+
+def test_with_no_time_left_the_best_of_what_is_trained_is_taken(make, tmp_path):
+    interrupt = Interrupt()
+
+    def press(name, done, total, epoch):
+        interrupt.asked = interrupt.asked or (name == "to the end" and done == 2)
+
+    with pytest.raises(KeyboardInterrupt):
+        make(folder=tmp_path, interrupt=interrupt, report=press).run()
+    late = make(folder=tmp_path, seconds=0.0)
+    order = late.run()
+    assert late.cut
+    assert max(late.score(n) for n in range(4)) == late.score(order[0])
+    assert sum(trial.epochs for trial in late.trials.values()) > 12, "it was not trained again"
+
+
+# -- time -------------------------------------------------------------------------------------------
+
+
+def test_without_time_the_first_candidate_is_still_trained(make):
+    contest = make(seconds=0.0)
+    assert contest.run() == [0]
+    assert contest.cut
+    assert contest.trials[0, 0].epochs == 1
+
+
+def test_the_time_limit_is_kept(make, small_field, preset):
+    slow = [Candidate("gcn", "gcn", {**small_field[1].settings, "epochs": 100_000, "patience": 100_000})]
+    contest = make([small_field[0], *slow], seconds=1.0)
+    began = time.monotonic()
+    contest.run()
+    assert time.monotonic() - began < 3.0
+    assert contest.cut
+    assert not contest.trials[1, 0].ended
+    assert contest.trials[1, 0].epochs > preset.first_epochs
+
+
+def test_a_candidate_that_cannot_be_built_is_skipped(make, small_field, monkeypatch):
+    contest = make()
+    build = contest.bench.task
+
+    def task(candidate, *rest):
+        if candidate.model == "linkx":
+            raise AsgatError("It takes too much memory.")
+        return build(candidate, *rest)
+
+    monkeypatch.setattr(contest.bench, "task", task)
+    assert 3 not in contest.run()
+    assert contest.skipped == {3: "It takes too much memory."}
+    assert not contest.cut
+
+
+def test_a_table_that_takes_too_long_is_given_up(make, monkeypatch):
+    contest = make()
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    watch = contest._watch(110.0)
+    watch(1, 1000)
+    now[0] += 2.0
+    with pytest.raises(AsgatError, match="takes 2000 seconds"):
+        watch(1, 1000)
+    watch(900, 1000)
+
+
+def test_nothing_that_could_be_trained_is_an_error(make, small_field):
+    diverging = [Candidate("gcn", "gcn", {**small_field[1].settings, "lr": 1e30})]
+    with pytest.raises(AsgatError, match="No model could be trained"):
+        make(diverging).run()

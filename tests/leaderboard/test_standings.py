@@ -1,0 +1,80 @@
+"""The table and the sentences of a leaderboard."""
+
+from dataclasses import replace
+
+import pytest
+
+from asgat.errors import AsgatError
+from asgat.leaderboard.field import GUESSING
+from asgat.leaderboard.standings import Leaderboard, Row, about_guessing, duration, sentences, shown
+
+SCORES = {"micro_f1": 0.7, "macro_f1": 0.6, "roc_auc": None, "log_loss": 0.5, "calibration_error": 0.1}
+
+
+def row(name, val=0.7, test=0.7, low=0.6, high=0.8, **more):
+    return Row(name, "gcn", {"hidden": 8}, True, val, {**SCORES, "micro_f1": test}, (low, high), 3.25, 12_345, **more)
+
+
+@pytest.fixture
+def board():
+    rows = [row("asgat-deep, directed rows", chosen=1), row("mlp"), row(GUESSING, 0.5, 0.5, 0.4, 0.6)]
+    return Leaderboard("micro_f1", "default", 1, rows, rows[0], 4, 60.0, False)
+
+
+def test_the_table_fits_into_eighty_characters(board):
+    wide = replace(board, repeats=10, rows=[row("asgat-deep, directed rows", chosen=10), *board.rows])
+    wide = replace(wide, rows=[replace(one, parameters=123_456_789, seconds=99_999) for one in wide.rows])
+    for one in (board, wide):
+        headings, cells = one.cells()
+        widths = [max(len(line[i]) for line in (headings, *cells)) for i in range(len(headings))]
+        assert sum(widths) + len(widths) + 1 <= 80, "with a space between columns and at the ends"
+    text = str(board)
+    assert "asgat-deep, directed rows  70.0  70.0    60.0 – 80.0  3.2 s      12,345" in text
+    assert "chosen" not in text
+    assert "10 of 10" in str(wide)
+
+
+def test_it_survives_being_written(board):
+    assert Leaderboard.from_dict(board.to_dict()) == board
+    with pytest.raises(AsgatError, match="cannot be read"):
+        Leaderboard.from_dict({"rows": []})
+
+
+def test_rows_are_records(board):
+    first = board.records()[0]
+    assert first["model"] == "asgat-deep, directed rows"
+    assert (first["val"], first["test_micro_f1"], first["low"], first["chosen"]) == (0.7, 0.7, 0.6, 1)
+
+
+def test_scores_as_people_read_them():
+    assert [shown(0.7123, "micro_f1"), shown(0.7123, "log_loss"), shown(None, "micro_f1")] == ["71.2", "0.712", "–"]
+    assert [duration(0.0), duration(3.21), duration(75.0)] == ["–", "3.2 s", "75 s"]
+
+
+def test_guessing():
+    (better,) = about_guessing("gcn", "micro_f1", 0.7, 0.5, (0.6, 0.8))
+    assert better == "Better than guessing: gcn has a test micro-F1 of 70.0 (60.0 – 80.0), guessing has 50.0."
+    (same,) = about_guessing("gcn", "micro_f1", 0.55, 0.5, (0.45, 0.65))
+    assert same.startswith("Not surely better than guessing: gcn has")
+    assert "what to try: label more nodes" in same
+    (loss,) = about_guessing("gcn", "log_loss", 0.5, 0.69, (0.4, 0.6))
+    assert loss.startswith("Better")
+    assert about_guessing("gcn", "roc_auc", None, None, None) == []
+
+
+def test_what_the_graph_adds(board):
+    def about_graph(gain, metric="micro_f1"):
+        return sentences(replace(board, metric=metric), gain, "mlp", "gcn")[-1]
+
+    assert about_graph((0.05, 0.1)).startswith("The graph helps: gcn with the graph, next to mlp on the features alone")
+    assert "gains 5.0 to 10.0 in test micro-F1 (95 % interval)" in about_graph((0.05, 0.1))
+    assert about_graph((-0.05, 0.1)).startswith("It is not sure that the graph helps")
+    assert about_graph((-0.1, -0.05)).startswith("The graph does not help")
+    assert about_graph((-0.1, -0.05), "log_loss").startswith("The graph helps"), "a lower loss is better"
+    assert len(sentences(board, None, None, "gcn")) == 1
+
+
+def test_without_test_nodes_it_is_said(board):
+    rows = [replace(one, test=None, interval=None) for one in board.rows]
+    (only,) = sentences(replace(board, rows=rows, chosen=rows[0]), None, None, None)
+    assert "no test nodes" in only
