@@ -21,6 +21,7 @@ BANDS = ((0.0, 0.5), (0.5, 1.0), (1.0, 1.5), (1.5, 2.0))
 BAND_NAMES = ("low", "low middle", "high middle", "high")
 BAND_TABLE = [{"name": name, "from": low, "to": high} for name, (low, high) in zip(BAND_NAMES, BANDS, strict=True)]
 EXACT_NODES = 3000  # up to this size eigenvectors are computed
+FLAT, DEAD = 0.05, 1e-3  # a response that varies less, next to its size or at all, is flat
 SHARPNESS = 160  # degree of the polynomials that separate the bands on larger graphs
 BLOCK = 4_000_000  # numbers held at a time while rows are computed
 
@@ -50,20 +51,47 @@ def correlation(response: np.ndarray, shape: np.ndarray, density: np.ndarray) ->
 
 
 def response_shape(response: np.ndarray, frequency: np.ndarray, density: np.ndarray) -> str:
-    """Names the shape of a response over the graph's spectrum.
+    """Names the shape of a response as it is drawn, between the graph's least and largest eigenvalue.
 
-    It is low-pass or high-pass if it correlates with λ. Otherwise it may correlate with (λ - 1)²: "both ends" attends
-    to nodes an even number of steps away, "middle" is its opposite. A response that varies too little to change the
-    softmax is flat.
+    It is "flat" if it hardly varies next to its size, "low-pass" or "high-pass" if it falls or rises, "both ends" if it
+    falls and rises again, "band-pass" with the place of its peak if it rises and falls again, else "mixed". A rise or
+    fall of less than a third of the whole does not count.
     """
-    if np.cov(response, ddof=0, aweights=density) < 1e-8:
+    inside = _spectrum(density)
+    values, frequency = response[inside], frequency[inside]
+    low, high = float(values.min()), float(values.max())
+    if high - low < max(FLAT * max(abs(low), abs(high)), DEAD):
         return "flat"
-    slope, bend = (correlation(response, shape, density) for shape in (frequency, (frequency - 1.0) ** 2))
-    if abs(slope) > 0.5:
-        return "high-pass" if slope > 0 else "low-pass"
-    if abs(bend) > 0.5:
-        return "both ends" if bend > 0 else "middle"
-    return "mixed" if slope or bend else "flat"
+    swings = _swings(values, (high - low) / 3)
+    if len(swings) == 1:
+        return "high-pass" if swings[0] > 0 else "low-pass"
+    if swings == [-1, 1]:
+        return "both ends"
+    if swings == [1, -1]:
+        return f"band-pass at λ ≈ {frequency[values.argmax()]:.1f}"
+    return "mixed"
+
+
+def _spectrum(density: np.ndarray) -> slice:
+    """The places of the frequencies between which all but a thousandth of the eigenvalues at either end lie."""
+    total = np.cumsum(density) / density.sum()
+    first, last = np.searchsorted(total, [1e-3, 1 - 1e-3])
+    return slice(int(first), int(last) + 1)
+
+
+def _swings(values: np.ndarray, least: float) -> list[int]:
+    """The rises (1) and falls (-1) of a curve, in turn, that are of some size."""
+    swings: list[int] = []
+    low = high = values[0]
+    for value in values:
+        if swings[-1:] != [1] and value - low >= least:
+            swings.append(1)
+            high = value
+        elif swings[-1:] != [-1] and high - value >= least:
+            swings.append(-1)
+            low = value
+        low, high = min(low, value), max(high, value)
+    return swings
 
 
 class Bands:
