@@ -54,7 +54,7 @@ def test_from_files_to_predictions(asgat):
     code, output, errors = asgat(*FIT, *QUICK, "--json", "result.json")
     assert code == 0, errors
     for words in (
-        "Health of nodes",
+        f"Health of {Path().absolute().name}",
         "60",
         "β",
         "self-loop",

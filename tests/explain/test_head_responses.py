@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from asgat.data import load_dataset
-from asgat.explain.head_responses import HeadResponses, head_responses
+from asgat.explain.head_responses import HeadResponses, head_responses, oriented
 from asgat.graph import Graph
 from asgat.nn.deep import ASGATDeep
 from asgat.nn.ensemble import Ensemble
@@ -33,11 +33,13 @@ def test_every_head_has_a_response(channels, attention, filters):
     assert Ensemble([model]).layer_name == "block"
 
 
-def test_the_shape_of_a_filter_is_that_of_its_size():
+def test_the_shape_of_a_filter_is_that_with_its_largest_size_positive():
     falling = FREQUENCY - 2.0  # large and negative at low frequencies
     assert EVEN.shape(falling, "attention") == "high-pass"
     assert EVEN.shape(falling, "filters") == "low-pass"
     assert EVEN.shape(np.full(401, -3.0), "filters") == "flat"
+    assert EVEN.shape(FREQUENCY * 2 - 1.0, "filters") == "high-pass"  # from -1 to 3
+    np.testing.assert_array_equal(oriented(falling), 2.0 - FREQUENCY)
 
 
 def test_shares_of_bands_are_those_of_the_squared_response():

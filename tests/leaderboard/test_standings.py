@@ -34,6 +34,15 @@ def test_the_table_fits_into_eighty_characters(board):
     assert "10 of 10" in str(wide)
 
 
+def test_what_is_said_of_the_choice_and_of_other_rows(board):
+    assert board.choice == (
+        "Chosen on validation: asgat-deep, directed rows (hidden 8), the average of 4 networks; 70.0."
+    )
+    assert (board.unit, board.notes) == ("micro-F1 in percent", [])
+    other = replace(board, metric="log_loss", repeats=3, rows=[row("gcn", note="diverged")])
+    assert (other.unit, other.notes) == ("log-loss, mean of 3 repeats", ["gcn: diverged"])
+
+
 def test_it_survives_being_written(board):
     assert Leaderboard.from_dict(board.to_dict()) == board
     with pytest.raises(AsgatError, match="cannot be read"):

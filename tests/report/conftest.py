@@ -8,11 +8,24 @@ from tests.report.chromium import Chromium, find_chromium
 from asgat.data import load_dataset
 from asgat.estimator.graph_file import encode_graph
 from asgat.estimator.trained_run import load_run
+from asgat.leaderboard.standings import Leaderboard, Row
 from asgat.nn.registry import make_config
 from asgat.training.run_directory import RunDirectory, encode_model, load_model, read_metadata
 from asgat.training.runner import run
 
 EVIL = '</script><img src=x onerror="document.title=1">'
+
+
+def made_board(name="logistic regression", **more):
+    """A leaderboard of two models and guessing."""
+    scores = {"micro_f1": 0.7, "macro_f1": 0.6, "roc_auc": None, "log_loss": 0.5, "calibration_error": 0.1}
+    rows = [
+        Row(name, "mlp", {"layers": 1}, False, 0.8, scores, (0.6, 0.8), 1.5, 70, chosen=1),
+        Row("gcn", "gcn", {}, True, 0.7, scores, (0.6, 0.8), 2.5, 90, note="diverged"),
+        Row("guessing", "", {}, False, 0.5, scores, (0.4, 0.6), 0.0, 0),
+    ]
+    values = {"members": 1, "cut": False, "sentences": ["Better than guessing: made up."], **more}
+    return Leaderboard("micro_f1", "default", 1, rows, rows[0], seconds=60.0, **values)
 
 
 def train(path, dataset, model="asgat-cheb", runs=(0, 1), **settings):

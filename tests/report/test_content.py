@@ -1,18 +1,32 @@
 """The content of a report, compared with plain counting."""
 
+import copy
 import json
+import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from tests import dense
-from tests.report.conftest import train
+from tests.report.conftest import made_board, train
 
 from asgat.data import load_dataset
 from asgat.errors import AsgatError
 from asgat.estimator.trained_run import load_run
+from asgat.explain.head_responses import HeadResponses
 from asgat.graph import Graph
+from asgat.leaderboard.board import board_content
+from asgat.leaderboard.standings import CUT
 from asgat.report import content as module
-from asgat.report.content import accuracy_by_homophily, attention_distance, confusion, report_content, training_curves
+from asgat.report.content import (
+    accuracy_by_homophily,
+    attention_distance,
+    confusion,
+    filter_curves,
+    report_content,
+    training_curves,
+)
 from asgat.spectral import ChebyshevOperator
 
 
@@ -45,7 +59,13 @@ def test_filters_have_a_curve_and_a_name_per_head(held):
     for layer in held["filters"]["layers"]:
         for head in layer:
             assert len(head["response"]) == len(held["filters"]["frequency"]) == len(held["filters"]["density"])
-            assert head["character"] in {"low-pass", "high-pass", "both ends", "middle", "mixed", "flat"}
+            assert head["character"].startswith("band-pass") or head["character"] in {
+                "low-pass",
+                "high-pass",
+                "both ends",
+                "mixed",
+                "flat",
+            }
 
 
 def test_curves_are_those_of_the_metrics_file(karate_run, held):
@@ -125,12 +145,6 @@ def test_accuracy_by_homophily_is_plain_counting(karate_run):
             assert 0 <= entry["low"] <= entry["accuracy"] <= entry["high"] <= 1
 
 
-def test_the_interval_is_wilsons():
-    found = module._share(np.array([True] * 8 + [False] * 2))  # known values for 8 of 10
-    assert (found["low"], found["high"]) == pytest.approx((0.4902, 0.9433), abs=1e-3)
-    assert module._share(np.array([], dtype=bool))["accuracy"] is None
-
-
 def test_confusion_is_plain_counting(karate_run):
     prediction = np.random.default_rng(1).integers(0, 2, 34)
     counts = confusion(karate_run, prediction)
@@ -141,8 +155,6 @@ def test_confusion_is_plain_counting(karate_run):
 
 
 def test_attention_distance_is_that_of_the_dense_weights(karate_run):
-    import torch
-
     operator = karate_run.inputs[1]
     held = attention_distance(karate_run.model, operator, karate_run.graph)
     distance = dense.hops(karate_run.graph)
@@ -186,8 +198,6 @@ def test_of_an_ensemble_the_first_network_is_shown(tmp_path):
 
 
 def test_attention_distance_in_a_directed_graph_has_a_row_for_each_side(karate_run):
-    import torch
-
     directed = Graph.from_edges(karate_run.graph.edges_once()[0], 34, directed=True)
     operator = ChebyshevOperator(directed.double_cover, order=6)
     held = attention_distance(karate_run.model, operator, directed)
@@ -201,3 +211,36 @@ def test_attention_distance_in_a_directed_graph_has_a_row_for_each_side(karate_r
             expected = [side[distance[row % 2 :: 2] == hops].sum() / 34 for hops in range(5)]
             np.testing.assert_allclose(found[:5], expected, atol=1e-3)
     assert (held["nodes"], held["total"]) == (34, 34)
+
+
+def test_a_leaderboard_is_in_the_report_as_it_is_printed(gcn, tmp_path):
+    shutil.copytree(gcn, tmp_path / "run")
+    board = made_board(members=2, cut=True)
+    (tmp_path / "run" / "leaderboard.json").write_bytes(board_content({}, 1.0, board))
+    held = report_content(load_run(tmp_path / "run"))
+    assert held["title"] == "logistic regression on karate"
+    table = held["leaderboard"]
+    assert (table["headings"], table["cells"]) == board.cells()
+    assert table["cells"][table["chosen"]][0] == "logistic regression"
+    assert table["sentences"] == [board.choice, *board.sentences]
+    assert table["notes"] == ["gcn: diverged", CUT]
+    assert any(step["text"] == CUT for step in held["next_steps"])
+    (tmp_path / "run" / "leaderboard.json").write_bytes(board_content({}, 1.0))  # one that is not finished
+    assert report_content(load_run(tmp_path / "run"))["leaderboard"] is None
+
+
+def test_filter_heads_are_drawn_with_a_positive_peak():
+    frequency = np.linspace(0.0, 2.0, 201)
+    responses = [(-4 * np.abs(frequency - 1.0))[:, None]]
+    curves = filter_curves(HeadResponses(frequency, np.ones(201), [], responses))
+    (head,) = curves["filter_layers"][0]
+    assert head["character"] == "both ends"
+    assert max(head["response"]) == 4.0
+
+
+def test_damaged_weights_are_refused(karate_run):
+    with torch.no_grad():
+        model = copy.deepcopy(karate_run.model)
+        next(model.parameters()).fill_(float("nan"))
+    with pytest.raises(AsgatError, match="NaN"):
+        report_content(replace(karate_run, model=model))

@@ -7,10 +7,25 @@ from hypothesis import strategies as st
 from tests import dense
 from tests.strategies import graphs
 
-from asgat.explain import explain
+from asgat.explain import AttentionRows, explain
 from asgat.graph import Graph
 from asgat.report import explorer as module
-from asgat.report.explorer import LINES, NEAR, SECOND, WIDTH, explorer, neighbourhood, renumber, sample_nodes
+from asgat.report.explorer import (
+    LINES,
+    NEAR,
+    SECOND,
+    WIDTH,
+    explorer,
+    neighbourhood,
+    renumber,
+    sample_nodes,
+    telling_heads,
+)
+
+
+def certain(prediction):
+    """Probabilities of 1."""
+    return np.eye(prediction.max() + 1)[prediction]
 
 
 @given(st.lists(st.integers(-1, 4), min_size=1, max_size=200), st.integers(5, 60), st.randoms(use_true_random=False))
@@ -63,7 +78,7 @@ def test_renumbering_is_consistent():
 
 def test_the_explorer_agrees_with_explain(karate_run):
     prediction = karate_run.logits().argmax(-1).numpy()
-    held = explorer(karate_run, prediction)
+    held = explorer(karate_run, certain(prediction), [[False] * 3, [False]])
     assert held["total"] == len(held["picks"]) == 34
     ids = held["nodes"]["id"]
     assert held["nodes"]["class"] == [int(karate_run.y[int(name)]) for name in ids]
@@ -81,7 +96,7 @@ def test_the_explorer_agrees_with_explain(karate_run):
 
 def test_a_large_graph_is_sampled(karate_run, monkeypatch):
     monkeypatch.setattr(module, "BUDGET", 1)
-    held = explorer(karate_run, karate_run.y)
+    held = explorer(karate_run, certain(karate_run.y), [[False] * 3, [False]])
     assert len(held["picks"]) == 20
     assert held["total"] == 34
 
@@ -90,7 +105,7 @@ def test_a_model_without_attention_shows_neighbourhoods(gcn):
     from asgat.estimator.trained_run import load_run
 
     run = load_run(gcn)
-    held = explorer(run, run.y)
+    held = explorer(run, certain(run.y))
     assert len(held["picks"]) == 34
     assert all(pick["heads"] == [] and pick["near"] for pick in held["picks"])
 
@@ -100,3 +115,28 @@ def test_the_neighbourhood_in_a_directed_graph_has_edges_with_directions():
     found = neighbourhood(graph, 1, np.array([], dtype=np.int64))
     assert (found["near"], found["second"]) == ([0, 2], [3])
     assert sorted(map(tuple, found["edges"])) == [(0, 1), (1, 0), (2, 1), (3, 2)]
+
+
+def test_the_heads_whose_attention_depends_on_the_classes_are_telling():
+    y = np.array([0, 0, 1, 1])
+    same, other, anyone = [[1], [0], [3], [2]], [[2], [3], [0], [1]], [[1], [2], [3], [1]]
+    index = np.array([anyone, same, other])
+
+    def rows(*weights):
+        weight = np.ones(index.shape) * np.array(weights)[:, None, None]
+        zero = np.zeros(index.shape, dtype=np.int32)
+        return AttentionRows(np.arange(4), index, weight, weight, zero, np.zeros((*index.shape, 4)))
+
+    usual = [[False] * 3]
+    assert telling_heads([rows(1.0, 1.0, 0.6)], y, usual) == [[0, 1], [0, 2]]
+    assert telling_heads([rows(1.0, 1.0, 0.2)], y, usual) == [[0, 1]]
+    assert telling_heads([rows(1.0, 1.0, 0.2)], y, [[False, True, False]])[0] == [0, 2]
+    assert telling_heads([rows(0.1, 0.1, 0.1), rows(1.0, 1.0, 1.0)], y, 2 * usual) == [[1, 1], [1, 2]]
+    assert telling_heads([rows(1.0, 1.0, 1.0)], y, [[True] * 3]) == telling_heads([], y, []) == []
+
+
+def test_the_likeliest_classes_of_a_picked_node_come_first(karate_run):
+    probability = np.full((34, 2), [0.3, 0.7])
+    pick = explorer(karate_run, probability, [[False] * 3, [False]])["picks"][0]
+    assert pick["likely"] == [[1, 0.7], [0, 0.3]]
+    assert pick["features"] == [["feature 0", "1"]]

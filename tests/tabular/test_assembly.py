@@ -1,12 +1,14 @@
 """Roles of columns, and errors for what does not fit."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from asgat.errors import AsgatError
-from asgat.tabular.assembly import assemble, read_graph
+from asgat.tabular.assembly import assemble, data_name, read_graph
 from asgat.tabular.column import Column
 from asgat.tabular.table import Table
 
@@ -87,6 +89,12 @@ def test_what_does_not_fit_is_reported(edges, nodes, options, words):
 def test_ids_that_look_like_missing_values_are_ids():
     graph = assemble(table("e", source=["NA"], target=["None"]), table("n", id=["NA", "None"]))
     assert graph.edges.tolist() == [[0], [1]]
+
+
+def test_data_is_named_after_the_file_or_its_folder():
+    assert data_name(Path("club/karate.npz")) == "karate"
+    assert data_name(Path("club/nodes.csv")) == data_name(Path("club/Edges.csv")) == "club"
+    assert data_name(Path("/nodes.csv")) == "nodes"
 
 
 def test_one_file_with_both(tmp_path):

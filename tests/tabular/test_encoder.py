@@ -143,3 +143,25 @@ def test_the_degree_counts_neighbours_in_either_direction():
     graph = Graph.from_edges([[0, 1, 2], [1, 0, 1]], 4, directed=True)
     x, _ = FeatureEncoder.fit([]).transform([], graph)
     np.testing.assert_allclose(x[:, 1], np.log1p([1, 2, 1, 0]), rtol=1e-6)
+
+
+def test_a_row_is_read_back_as_it_was_given():
+    columns = [
+        Column.of_texts("weight", ["3", "5", "", "1000000"] + ["4", "6"] * 200),
+        Column.of_texts("town", ["a", "b", "", "a"] + ["a", "b"] * 200),
+        Column.of_texts("same", ["x"] * 404),
+        Column.of_texts("member", ["1", "0", "1", "0"] * 101),
+    ]
+    encoder, graph = FeatureEncoder.fit(columns), empty(404)
+    x, _ = encoder.transform(columns, graph)
+
+    def read(node):
+        return {value.name: value.text for value in encoder.read_row(x[node])}
+
+    assert read(0) == {"weight": "3", "town": "a", "member": "1"}
+    assert read(1) == {"weight": "5", "town": "b", "member": "0"}
+    assert read(2) == {"weight": "missing", "town": "missing", "member": "1"}
+    assert read(3)["weight"].startswith("≥ "), "it was clipped"
+    degree = FeatureEncoder.fit([])
+    (value,) = degree.read_row(degree.transform([], Graph.from_edges(np.array([[0, 1], [2, 2]]), 3))[0][2])
+    assert (value.name, value.text) == ("degree", "2")

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 Edges = Annotated[Path, typer.Option(help="Edge file: .csv, .tsv, .parquet, .graphml or .npz.", show_default=False)]
 Nodes = Annotated[Path | None, typer.Option(help="Node file; .graphml and .npz may hold both.", show_default=False)]
-PLAIN_NAMES = ("nodes", "node", "edges", "edge", "graph", "data", "vertices", "features")  # say nothing of the data
 Ignore = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="A node column that is not a feature.")]
 
 
@@ -95,8 +94,10 @@ def fit(
 
 def default_folder(file: Path, model: str | None, seed: int) -> Path:
     """A run directory that is named after the data, with the folder they lie in."""
-    folder, stem = file.absolute().parent.name, file.stem
-    data = folder if folder and stem.lower() in PLAIN_NAMES else "-".join(filter(None, (folder, stem)))
+    from asgat.tabular.assembly import data_name
+
+    name, folder = data_name(file), file.absolute().parent.name
+    data = name if name == folder else "-".join(filter(None, (folder, name)))
     return Path("runs") / f"{data}-{model or 'leaderboard'}-seed{seed}"
 
 

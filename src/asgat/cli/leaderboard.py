@@ -6,8 +6,6 @@ from rich.markup import escape
 
 from asgat.cli.output import console, errors, make_table, say
 
-OWN = ("layers", "hidden", "dropout", "weight_decay", "channels", "adjacency")  # settings in which candidates differ
-
 
 class BoardProgress:
     """A bar with the round, the trainings of it that are done, and the latest epoch."""
@@ -35,25 +33,19 @@ class BoardProgress:
 
 def print_board(board: Any, name: str) -> None:
     """The table, the model that was chosen, and what the numbers say."""
-    from asgat.leaderboard.standings import METRIC_NAMES, shown_val
+    from asgat.leaderboard.standings import CUT
 
     headings, cells = board.cells()
-    metric = METRIC_NAMES[board.metric] + ("" if board.metric == "log_loss" else " in percent")
-    over = f", mean of {board.repeats} repeats" if board.repeats > 1 else ""
     lines = [map(escape, line) for line in cells]
-    title = f"Leaderboard of {escape(name)}: {metric}{over}"
+    title = f"Leaderboard of {escape(name)}: {board.unit}"
     console.print(make_table(title, headings, lines, left=("model",), no_wrap=("model",)))
-    settings = ", ".join(f"{key} {board.chosen.settings[key]}" for key in OWN if key in board.chosen.settings)
-    average = f", the average of {board.members} networks" if board.members > 1 else ""
-    score = shown_val(board.chosen.val, board.metric)
-    say(f"Chosen on validation: {board.chosen.name} ({settings}){average}; {score}.", wrap=True)
+    say(board.choice, wrap=True)
     for sentence in board.sentences:
         say(f"→ {sentence}", wrap=True)
-    for row in board.rows:
-        if row.note:
-            say(f"· {row.name}: {row.note}", wrap=True)
+    for note in board.notes:
+        say(f"· {note}", wrap=True)
     if board.cut:
-        say("The time limit ended the search early; a longer --time-limit with --fresh tries all of it.", wrap=True)
+        say(CUT, wrap=True)
 
 
 def print_scores(test: dict[str, Any] | None, title: str) -> None:

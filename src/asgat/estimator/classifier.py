@@ -25,7 +25,14 @@ from asgat.estimator.encoded_graph import (
 )
 from asgat.estimator.graph_file import encode_graph
 from asgat.estimator.health import Health, examine
-from asgat.estimator.trained_run import ENCODER_FILE, GRAPH_FILE, HEALTH_FILE, load_run, read_encoder
+from asgat.estimator.trained_run import (
+    ENCODER_FILE,
+    GRAPH_FILE,
+    HEALTH_FILE,
+    checked_probability,
+    load_run,
+    read_encoder,
+)
 from asgat.files.atomic import to_json
 from asgat.files.lock import locked
 from asgat.files.user_file import read_user_file
@@ -270,13 +277,7 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._check_fitted()
         user_graph = None if graph is None else as_user_graph(graph, x, self.directed_)
         inputs = self._inputs if user_graph is None else self._inputs_of(user_graph)
-        logits = self.module_.eval()(*inputs)
-        if not torch.isfinite(logits).all():
-            raise AsgatError(
-                "The model gives NaN or infinity: its weights are damaged, or its training diverged. Fit again, with a "
-                "lower lr if it diverged."
-            )
-        probability = torch.softmax(logits.double(), dim=-1).cpu().numpy()
+        probability = checked_probability(self.module_.eval()(*inputs))
         return np.asarray(probability if user_graph is None else probability[user_graph.nodes])
 
     def score(self, graph: Any = None, y: Any = None, mask: Any = None, x: Any = None) -> float:

@@ -97,6 +97,16 @@ class TrainedRun:
         return self.dataset.splits[0].masks(self.dataset.num_nodes)[part]
 
 
+def checked_probability(logits: Tensor) -> npt.NDArray[np.float64]:
+    """The probabilities of the classes, [nodes, classes]; an error if they are not numbers."""
+    if not torch.isfinite(logits).all():
+        raise AsgatError(
+            "The model gives NaN or infinity: its weights are damaged, or its training diverged. Fit again, with a "
+            "lower lr if it diverged."
+        )
+    return np.asarray(torch.softmax(logits.double(), dim=-1).cpu().numpy())
+
+
 def load_run(path: Path | str, data_dir: Path | str | None = None) -> TrainedRun:
     """Reads a run directory of ``asgat fit`` (the graph is in it) or of ``asgat train`` (the data set has a name)."""
     path = Path(path)

@@ -32,9 +32,9 @@ class HeadResponses:
     def shape(self, response: Floats, kind: Kind) -> str:
         """A name for the shape of a response [n], see :func:`~asgat.explain.responses.response_shape`.
 
-        Attention prefers high scores; of a filter it is the size of the response that counts, whatever its sign.
+        Attention prefers high scores. A filter's sign is free, because weights follow it: see :func:`oriented`.
         """
-        values = response if kind == "attention" else np.abs(response)
+        values = response if kind == "attention" else oriented(response)
         return response_shape(values, self.frequency, self.density)
 
     def band_shares(self, response: Floats) -> Floats:
@@ -51,6 +51,11 @@ class HeadResponses:
         other side of another; the rest compares nodes that point to, or are pointed to by, the same ones."""
         odd, even = (np.sum(self.density * (response + sign * response[::-1]) ** 2) for sign in (-1.0, 1.0))
         return float(odd / max(odd + even, 1e-30))
+
+
+def oriented(response: Floats) -> Floats:
+    """The response of a filter with the sign that makes its largest size positive."""
+    return -response if -response.min() > response.max() else response
 
 
 def head_responses(model: AttentionModel, graph: Graph, points: int = 401) -> HeadResponses:

@@ -17,6 +17,8 @@ METRIC_NAMES = {
     "log_loss": "log-loss",
     "calibration_error": "calibration error",
 }
+OWN = ("layers", "hidden", "dropout", "weight_decay", "channels", "adjacency")  # settings in which candidates differ
+CUT = "The time limit ended the search early; a longer --time-limit with --fresh tries all of it."
 TRY_NEXT = (
     "what to try: label more nodes, add columns that say something about the label, --directed if edges have a "
     "direction, or --preset best"
@@ -121,6 +123,25 @@ class Leaderboard:
             found.append([*cells, *([f"{row.chosen} of {self.repeats}" if row.chosen else ""] if several else [])])
         return [*headings, *several], found
 
+    @property
+    def unit(self) -> str:
+        """What the scores of the table are."""
+        over = f", mean of {self.repeats} repeats" if self.repeats > 1 else ""
+        return METRIC_NAMES[self.metric] + ("" if self.metric == "log_loss" else " in percent") + over
+
+    @property
+    def choice(self) -> str:
+        """A sentence on the model that is saved."""
+        settings = ", ".join(f"{key} {self.chosen.settings[key]}" for key in OWN if key in self.chosen.settings)
+        average = f", the average of {self.members} networks" if self.members > 1 else ""
+        score = shown_val(self.chosen.val, self.metric)
+        return f"Chosen on validation: {self.chosen.name} ({settings}){average}; {score}."
+
+    @property
+    def notes(self) -> list[str]:
+        """What happened to rows that were not trained to the end."""
+        return [f"{row.name}: {row.note}" for row in self.rows if row.note]
+
 
 def _row(values: dict[str, Any]) -> Row:
     interval = values["interval"]
@@ -177,13 +198,17 @@ def about_guessing(
     """Whether a model is better on test nodes than guessing is, and what to try if it is not surely so."""
     if score is None or guess is None or interval is None:
         return []
-    low, high = interval
-    surely = high < guess if metric == "log_loss" else low > guess
     figures = f"{METRIC_NAMES[metric]} of {shown(score, metric)} ({shown_interval(interval, metric)}), guessing has"
     figures = f"{name} has a test {figures} {shown(guess, metric)}"
-    if surely:
+    if beats_guessing(metric, guess, interval):
         return [f"Better than guessing: {figures}."]
     return [f"Not surely better than guessing: {figures}; {TRY_NEXT}."]
+
+
+def beats_guessing(metric: str, guess: float, interval: Interval) -> bool:
+    """Whether all of the interval of a model's score is better than guessing."""
+    low, high = interval
+    return high < guess if metric == "log_loss" else low > guess
 
 
 def _about_graph(board: Leaderboard, gain: Interval | None, alone: str | None, graph: str | None) -> list[str]:

@@ -7,21 +7,24 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import binomtest
 
 from asgat.errors import AsgatError, brief
-from asgat.estimator.trained_run import TrainedRun
+from asgat.estimator.trained_run import TrainedRun, checked_probability
 from asgat.explain.attention_rows import pair_hops, select_nodes
 from asgat.explain.copies import SIDES, operator_rows, split_copies
-from asgat.explain.head_responses import HeadResponses, Kind, head_responses
+from asgat.explain.head_responses import HeadResponses, Kind, head_responses, oriented
 from asgat.explain.responses import BAND_TABLE, Floats, Ints
 from asgat.files.raw_file import RawFile
 from asgat.graph import Graph
 from asgat.graph.homophily import beta, node_homophily
 from asgat.kernels import row_softmax
+from asgat.leaderboard.board import BoardFolder
+from asgat.leaderboard.standings import CUT, Leaderboard
 from asgat.nn.attention_model import AttentionModel
 from asgat.report.explorer import explorer
 from asgat.report.findings import attention_findings, data_findings, training_findings
+from asgat.report.next_steps import next_steps
+from asgat.report.reliability import calibration, class_scores, share_with_interval
 from asgat.spectral import SpectralOperator
 from asgat.training.run_directory import RunDirectory, read_metadata
 
@@ -34,20 +37,28 @@ BINS = 5  # of β_v
 
 def report_content(run: TrainedRun) -> dict[str, Any]:
     result = RunDirectory(run.path).read_result()
-    prediction = np.asarray(run.logits().argmax(dim=-1).cpu().numpy(), dtype=np.int64)
+    probability = checked_probability(run.logits())
+    prediction = probability.argmax(axis=1)
+    held_board = BoardFolder(run.path).read()
+    board = Leaderboard.from_dict(held_board) if held_board and held_board.get("finished") else None
+    model = board.chosen.name if board else run.name
+    truth, test = run.y[run.test_mask], run.test_mask
+    classes, calibrated = class_scores(truth, prediction[test], run.class_names), calibration(truth, probability[test])
     filters = distance = None
+    flat: list[list[bool]] = []
     findings = list(training_findings(run, result, prediction))
     if isinstance(run.model, AttentionModel):
         graph = run.attended_graph
         held = head_responses(run.model, graph, CURVE_POINTS)
         findings += attention_findings(result, held, run.model.layer_name)
         filters = filter_curves(held)
+        flat = [[held.shape(head, "attention") == "flat" for head in layer.T] for layer in held.attention]
         distance = attention_distance(run.model, run.inputs[1], graph) if run.model.convs else None
     findings += data_findings(run)
     order = {"warning": 0, "note": 1, "good": 2}
     return {
-        "title": f"{run.name} on {run.dataset.name}",
-        "model": run.name,
+        "title": f"{model} on {run.dataset.name}",
+        "model": model,
         "dataset": run.dataset.name,
         "kept_run": int(read_metadata(run.path).get("run", 0)),
         "layer_name": getattr(run.model, "layer_name", "layer"),
@@ -56,14 +67,32 @@ def report_content(run: TrainedRun) -> dict[str, Any]:
         "summary": summary(run, result, prediction),
         "settings": result.get("config", {}),
         "versions": result.get("versions", {}),
+        "leaderboard": leaderboard_table(board) if board else None,
         "health": [asdict(finding) for finding in sorted(findings, key=lambda finding: order[finding.level])],
         "curves": training_curves(run, result),
         "filters": filters,
         "homophily": accuracy_by_homophily(run, prediction),
         "confusion": confusion(run, prediction),
+        "class_scores": classes,
+        "calibration": calibrated,
         "distance": distance,
         "bands": BAND_TABLE,
-        "explorer": explorer(run, prediction),
+        "explorer": explorer(run, probability, flat),
+        "next_steps": [step._asdict() for step in next_steps(run, result, board, classes, calibrated)],
+    }
+
+
+def leaderboard_table(board: Leaderboard) -> dict[str, Any]:
+    """The table that ``asgat fit`` prints, and its sentences; ``chosen`` is the row of the model shown."""
+    headings, cells = board.cells()
+    return {
+        "unit": board.unit,
+        "headings": headings,
+        "cells": cells,
+        "chosen": next((place for place, row in enumerate(board.rows) if row.name == board.chosen.name), None),
+        "members": board.members,
+        "sentences": [board.choice, *board.sentences],
+        "notes": [*board.notes, *([CUT] if board.cut else [])],
     }
 
 
@@ -141,7 +170,7 @@ def filter_curves(held: HeadResponses) -> dict[str, Any] | None:
         "density": _rounded(held.density),
         "layers": [[curve(head, "attention") for head in response.T] for response in held.attention],
         "filter_layers": [
-            [{**curve(head, "filters"), "bands": _rounded(held.band_shares(head))} for head in response.T]
+            [{**curve(oriented(head), "filters"), "bands": _rounded(held.band_shares(head))} for head in response.T]
             for response in held.filters
         ],
     }
@@ -158,15 +187,10 @@ def accuracy_by_homophily(run: TrainedRun, prediction: Ints) -> list[dict[str, A
     groups = {label: (place == low) & test & ~alone for low, label in enumerate(labels)}
     if (alone & test).any():
         groups["no neighbour"] = alone & test
-    return [{"label": label, **_share(right[nodes])} for label, nodes in groups.items()]
-
-
-def _share(right: npt.NDArray[np.bool_]) -> dict[str, Any]:
-    number, hits = len(right), int(right.sum())
-    if not number:
-        return {"nodes": 0, "accuracy": None, "low": None, "high": None}
-    interval = binomtest(hits, number).proportion_ci(method="wilson")
-    return {"nodes": number, "accuracy": hits / number, "low": float(interval.low), "high": float(interval.high)}
+    return [
+        {"label": label, **share_with_interval(int(right[nodes].sum()), int(nodes.sum()))}
+        for label, nodes in groups.items()
+    ]
 
 
 def confusion(run: TrainedRun, prediction: Ints) -> list[list[int]]:

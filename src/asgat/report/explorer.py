@@ -13,10 +13,13 @@ from asgat.explain.responses import Ints
 from asgat.graph import Graph
 from asgat.graph.homophily import node_homophily
 from asgat.nn.attention_model import AttentionModel
+from asgat.report.node_features import node_features
+from asgat.training.metrics import Probabilities
 
 MOST_NODES = 400  # sampled from a graph of more than 1000 nodes
 BUDGET = 3_500_000  # approximate number of characters of the explorer in the page
 PER_HEAD = 20  # attended nodes shown per head, and side of a node
+LIKELIEST = 5  # classes whose probability is shown
 WIDTH = 5  # numbers per attended node
 NEAR, SECOND, LINES = 30, 40, 300  # neighbours, their neighbours, and edges shown of a neighbourhood
 
@@ -73,28 +76,50 @@ def _first(nodes: npt.NDArray[Any], wanted: Ints, most: int) -> Ints:
     return np.sort(nodes[order[:most]]).astype(np.int64)
 
 
-def explorer(run: TrainedRun, prediction: Ints) -> dict[str, Any]:
+def telling_heads(layers: Sequence[AttentionRows], y: Ints, flat: Sequence[Sequence[bool]]) -> list[list[int]]:
+    """The one or two heads, as layer and head, whose attention to other nodes follows, or avoids, the classes most.
+
+    The measure is the attention weight on nodes of the same class above what the frequencies of the classes give. A
+    second head is named if it has at least half as much. Flat heads are not.
+    """
+    labels = y[y >= 0]
+    frequency = np.bincount(labels, minlength=1) / max(len(labels), 1)
+    found = []
+    for layer, rows in enumerate(layers):
+        own, other = y[rows.nodes][:, None], y[rows.index]
+        counted = (own >= 0) & (other >= 0) & (rows.index != rows.nodes[:, None])
+        excess = rows.weight * counted * ((own == other) - frequency[np.maximum(own, 0)])
+        sizes = np.abs(excess.sum(axis=-1).mean(axis=-1))
+        found += [(float(size), layer, head) for head, size in enumerate(sizes) if not flat[layer][head]]
+    found.sort(key=lambda one: -one[0])
+    return [[layer, head] for size, layer, head in found[:2] if 2 * size >= found[0][0]]
+
+
+def explorer(run: TrainedRun, probability: Probabilities, flat: Sequence[Sequence[bool]] = ()) -> dict[str, Any]:
     """Everything the page's explorer draws. Nodes are renumbered in the order of ``nodes``.
 
-    ``picks`` holds per picked node its neighbourhood and per layer and head a flat list of node, weight in
+    ``picks`` holds per picked node its features, the probabilities of its likeliest classes, its neighbourhood, and per
+    layer and head a flat list of node, weight in
     ten-thousandths, hops, band and sides: 0, or in a directed graph twice the side of the picked node plus that of the
     attended one.
     """
-    graph, y = run.attended_graph, run.y
+    graph, y, prediction = run.attended_graph, run.y, probability.argmax(axis=1)
     convs = run.model.convs if isinstance(run.model, AttentionModel) else []
     sides = 2 if graph.directed else 1  # rows of a node
     attended = sides * sum(conv.heads * min(conv.k or PER_HEAD, PER_HEAD) for conv in convs)
-    size = min(BUDGET // (800 + 15 * attended), 1000 if graph.num_nodes <= 1000 else MOST_NODES)
+    size = min(BUDGET // (1100 + 15 * attended), 1000 if graph.num_nodes <= 1000 else MOST_NODES)
     picked = sample_nodes(y, (y >= 0) & (prediction != y), max(size, 20))
     layers: list[AttentionRows] = []
     if isinstance(run.model, AttentionModel) and convs:
         layers = attention_rows(run.model, run.inputs[1], graph, picked, PER_HEAD)
     drawn = []
+    features = node_features(run, picked)
     for place, node in enumerate(picked):
         mine = slice(sides * place, sides * (place + 1))
         heads = [[_flat(rows, head, mine) for head in range(len(rows.index))] for rows in layers]
         others = np.unique([u for rows in heads for entries in rows for u in entries[::WIDTH]]).astype(np.int64)
-        drawn.append({"node": int(node), **neighbourhood(graph, int(node), others), "heads": heads})
+        about = {"node": int(node), "features": features[place], "likely": _likely(probability[node])}
+        drawn.append({**about, **neighbourhood(graph, int(node), others), "heads": heads})
     numbers = renumber(drawn)
     known = np.array(list(numbers), dtype=np.int64)
     part = np.select([run.train_mask, run.val_mask, run.test_mask], [0, 1, 2], 3)
@@ -115,9 +140,17 @@ def explorer(run: TrainedRun, prediction: Ints) -> dict[str, Any]:
             "beta": [round(float(value), 3) for value in homophily[known]],
         },
         "picks": drawn,
+        "columns": len(run.feature_names),
+        "telling": telling_heads(layers, y, flat),
         "total": graph.num_nodes,
         "shown_per_head": PER_HEAD if any((conv.k or graph.num_nodes) > PER_HEAD for conv in convs) else None,
     }
+
+
+def _likely(probability: npt.NDArray[np.float64]) -> list[list[float]]:
+    """The likeliest classes of a node with their probabilities."""
+    order = np.argsort(-probability, kind="stable")[:LIKELIEST]
+    return [[int(place), round(float(probability[place]), 3)] for place in order]
 
 
 def _flat(rows: AttentionRows, head: int, mine: slice) -> list[int]:

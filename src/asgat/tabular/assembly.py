@@ -17,6 +17,7 @@ from asgat.tabular.table import Table, read_npz_tables, read_table
 from asgat.tabular.user_graph import UserGraph
 
 ENDS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("node1", "node2"), ("id1", "id2"))
+PLAIN_NAMES = ("nodes", "node", "edges", "edge", "graph", "data", "vertices", "features")  # say nothing of the data
 IDS = ("id", "node", "node_id", "ID", "Id", "name")
 WEIGHTS = ("weight", "edge_weight")
 # What a node (its id and a dictionary's entry of it) and an edge (while the graph is made) take beside their cells:
@@ -49,9 +50,15 @@ def read_graph(
         node_table = inner
     else:
         raise AsgatError(f"{edges} holds edges only; name the file of the nodes as well (--nodes).")
-    roles = {"name": Path(nodes or edges).stem, "numbered": kind == ".npz", "directed": directed, **roles}
+    roles = {"name": data_name(Path(nodes or edges)), "numbered": kind == ".npz", "directed": directed, **roles}
     graph = assemble(edge_table, node_table, *columns, **roles)
     return replace(graph, reciprocal=None) if says_direction else graph
+
+
+def data_name(file: Path) -> str:
+    """A name for the data of a file: its own, or that of its folder where it says nothing of the data."""
+    folder = file.absolute().parent.name
+    return folder if folder and file.stem.lower() in PLAIN_NAMES else file.stem
 
 
 def assemble(

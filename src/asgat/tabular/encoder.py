@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,14 @@ class Feature:
         else:
             names = [self.name]
         return names + ([f"{self.name} missing"] if self.flag else [])
+
+
+class Value(NamedTuple):
+    """The value of a column at a node, and how much it stands out: the largest of its encoded numbers."""
+
+    name: str
+    text: str
+    size: float
 
 
 @dataclass(frozen=True)
@@ -96,6 +104,19 @@ class FeatureEncoder:
                 _encode(feature, given[feature.name], x[:, place : place + width], notes)
             place += width
         return x, notes
+
+    def read_row(self, row: npt.NDArray[np.float32]) -> list[Value]:
+        """The columns of one node from its encoded features, as a user gave them."""
+        if self.degree:
+            return [Value("degree", f"{np.expm1(row[1]):.0f}", float(row[1]))]
+        values, place = [], 0
+        for feature in self.features:
+            width = len(feature.outputs)
+            if width:
+                part = row[place : place + width]
+                values.append(Value(feature.name, _text(feature, part), float(np.abs(part).max())))
+            place += width
+        return values
 
     def to_dict(self) -> dict[str, Any]:
         features = [{**asdict(feature), "categories": list(feature.categories)} for feature in self.features]
@@ -164,6 +185,19 @@ def _centre_and_scale(values: npt.NDArray[np.float64]) -> tuple[float, float]:
     centre = 0.0 if np.mean(values == 0) >= 0.5 else float(relative.mean())
     scale = float(np.sqrt(np.mean((relative - centre) ** 2))) * largest
     return centre * largest, scale if np.isfinite(scale) and scale > 0 else 1.0
+
+
+def _text(feature: Feature, row: npt.NDArray[np.float32]) -> str:
+    """The value of a column from its encoded numbers."""
+    if feature.flag and row[-1]:
+        return "missing"
+    if feature.kind == "category":
+        given = [*feature.categories, "another value"]
+        return given[int(row.argmax())] if row.any() else "another value"
+    bound = "≥ " if row[0] >= LARGEST else "≤ " if row[0] <= -LARGEST else ""
+    offset = float(row[0]) * feature.scale
+    known = int(-np.log10(max(abs(offset), 1e-30) * np.finfo(np.float32).eps))  # decimals
+    return f"{bound}{round(offset + feature.centre, known):.6g}"
 
 
 def _encode(feature: Feature, column: Column, out: npt.NDArray[np.float32], notes: list[str]) -> None:

@@ -45,18 +45,29 @@ def log_loss(truth: Labels, probability: Probabilities) -> float:
     return float(-np.log(np.maximum(given, 1e-15)).mean())
 
 
+def calibration_bins(
+    truth: Labels, probability: Probabilities, bins: int = 10
+) -> tuple[Labels, Labels, npt.NDArray[np.float64]]:
+    """Nodes in bins of equal width by the probability of their prediction.
+
+    Returns for each bin the number of its nodes, how many of them are predicted rightly, and the sum of their
+    probabilities, which would be the same in expectation.
+    """
+    confidence, right = probability.max(axis=1), probability.argmax(axis=1) == truth
+    place = np.minimum((confidence * bins).astype(int), bins - 1)
+    nodes, hits = np.bincount(place, minlength=bins), np.bincount(place[right], minlength=bins)
+    return nodes, hits, np.bincount(place, weights=confidence, minlength=bins)
+
+
 def calibration_error(truth: Labels, probability: Probabilities, bins: int = 10) -> float:
     """How far a prediction's probability is from how often it is right, on average over nodes.
 
-    Nodes are put into bins of equal width by the probability of their prediction; the difference in a bin counts as
-    often as it has nodes.
+    The difference in a bin (:func:`calibration_bins`) counts as often as it has nodes.
     """
     if not len(truth):
         return float("nan")
-    confidence, right = probability.max(axis=1), probability.argmax(axis=1) == truth
-    place = np.minimum((confidence * bins).astype(int), bins - 1)
-    difference = np.bincount(place, weights=right - confidence, minlength=bins)
-    return float(np.abs(difference).sum() / len(truth))
+    _, right, expected = calibration_bins(truth, probability, bins)
+    return float(np.abs(right - expected).sum() / len(truth))
 
 
 def all_scores(truth: Labels, probability: Probabilities) -> dict[str, float | None]:

@@ -41,7 +41,9 @@ function lineChart(host, spec) {
     redraw = () => {
       marks.replaceChildren(...(spec.area ? [svg("path", { class: "mark area", d: `${path(spec.area.xs, spec.area.ys.map((v) => spec.y[0] + v * (spec.y[1] - spec.y[0])))}L${x(spec.x[1])},${box.bottom}L${x(spec.x[0])},${box.bottom}Z`, style: "fill:var(--back)" })] : []),
         ...(spec.verticals || []).map((v) => svg("line", { x1: x(v), x2: x(v), y1: box.top, y2: box.bottom, style: "stroke:var(--muted);stroke-dasharray:5 4" })),
-        ...spec.lines.filter((l) => !hidden.has(l)).map((l) => svg("path", { class: "mark line", d: path(l.xs, l.ys), style: `fill:none;stroke:${l.colour};stroke-width:${l.width || 2};stroke-dasharray:${l.dash || "none"};opacity:${l.opacity || 1};stroke-linejoin:round` })));
+        ...spec.lines.filter((l) => !hidden.has(l)).map((l) => svg("path", { class: "mark line", d: path(l.xs, l.ys), style: `fill:none;stroke:${l.colour};stroke-width:${l.width || 2};stroke-dasharray:${l.dash || "none"};opacity:${l.opacity || 1};stroke-linejoin:round` })),
+        ...spec.lines.filter((l) => l.ranges && !hidden.has(l)).flatMap((l) => l.xs.map((v, i) => svg("path", { d: `M${x(v)},${y(l.ranges[i][0])}V${y(l.ranges[i][1])}`, style: `stroke:${l.colour};stroke-width:1.2;opacity:.6` }))),
+        ...spec.lines.filter((l) => l.ranges && !hidden.has(l)).flatMap((l) => l.xs.map((v, i) => svg("circle", { cx: x(v), cy: y(l.ys[i]), r: 3.5, style: `fill:${l.colour}` }))));
     };
     redraw();
     const wantedX = Math.max(2, Math.floor(width / 90));
@@ -110,23 +112,24 @@ function stackedBars(host, spec) {
   const holder = el("div", {});
   host.append(el("h3", {}, spec.title), holder, el("div", { class: "legend" }, spec.parts.map((name, i) => el("span", { class: "key" }, swatch(HOP_COLOURS[i]), name))), el("figcaption", {}, spec.caption), spec.numbers || "");
   responsive(host, (width) => {
-    const narrow = width < 520;
-    const box = { left: narrow ? 82 : DATA.sides ? 196 : 170, right: width - 8, top: 4 };
-    const thick = 20, gap = 7, extra = 14;
-    let y = box.top;
+    const narrow = width < 520; // then a name stands above its bar
+    const longest = Math.max(...spec.rows.map((row) => row.name.length));
+    const box = { left: narrow ? 12 : 16 + 6.6 * longest, right: width - 12, top: 4 };
+    const thick = 20, gap = narrow ? 24 : 7, extra = 14;
+    let y = box.top + (narrow ? 17 : 0);
     const rows = spec.rows.map((row, i) => {
       if (i && row.layer !== spec.rows[i - 1].layer) y += extra;
       const place = { ...row, y };
       y += thick + gap;
       return place;
     });
-    const bottom = y;
+    const bottom = narrow ? y - 17 : y;
     const x = (v) => box.left + v * (box.right - box.left);
     holder.replaceChildren(svg("svg", { viewBox: `0 0 ${width} ${bottom + 38}`, height: bottom + 38, role: "img", "aria-label": `${spec.title}. ${spec.caption}` },
-      svg("g", { class: "axis" }, (narrow ? [0, 0.5, 1] : [0, 0.25, 0.5, 0.75, 1]).map((v) => [svg("line", { class: "gridline", x1: x(v), x2: x(v), y1: box.top, y2: bottom }), svg("text", { x: x(v), y: bottom + 16, "text-anchor": v === 1 ? "end" : "middle" }, percent(v, 0))])),
+      svg("g", { class: "axis" }, (narrow ? [0, 0.5, 1] : [0, 0.25, 0.5, 0.75, 1]).map((v) => [svg("line", { class: "gridline", x1: x(v), x2: x(v), y1: box.top, y2: bottom }), svg("text", { x: x(v), y: bottom + 16, "text-anchor": v === 1 ? "end" : narrow && v === 0 ? "start" : "middle" }, percent(v, 0))])),
       rows.map((row) => {
         let start = 0;
-        return [svg("text", { class: "title", x: box.left - 8, y: row.y + 14.5, "text-anchor": "end" }, narrow ? row.brief : row.name), row.shares.map((share, i) => {
+        return [svg("text", { class: "title", x: narrow ? box.left : box.left - 8, y: row.y + (narrow ? -5 : 14.5), "text-anchor": narrow ? "start" : "end" }, row.name), row.shares.map((share, i) => {
           const from = start;
           start += share;
           if (share <= 0) return null;

@@ -81,9 +81,17 @@ function responsive(host, draw) {
   again();
 }
 
+// Leaves a section out, and the link to it.
+function leaveOut(id) {
+  $(id).hidden = true;
+  document.querySelector(`nav a[href="#${id}"]`).remove();
+}
+
+const dataTable = (label, head, rows, marked) => el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label },
+  el("table", {}, el("thead", {}, el("tr", {}, head.map((text) => el("th", { scope: "col" }, text)))),
+    el("tbody", {}, rows.map((row, i) => el("tr", { class: i === marked ? "chosen" : null }, row.map((cell) => el("td", {}, String(cell))))))));
+
 // The same numbers for those who cannot or would not read them off a chart.
 function numbers(head, rows) {
-  return el("details", { class: "numbers" }, el("summary", {}, "Show the numbers"), el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "The chart's numbers" },
-    el("table", {}, el("thead", {}, el("tr", {}, head.map((text) => el("th", { scope: "col" }, text)))),
-      el("tbody", {}, rows.map((row) => el("tr", {}, row.map((cell) => el("td", {}, String(cell)))))))));
+  return el("details", { class: "numbers" }, el("summary", {}, "Show the numbers"), dataTable("The chart's numbers", head, rows));
 }

@@ -19,14 +19,14 @@ function explorer() {
   const byId = new Map(held.picks.map((p) => [nodes.id[p.node], p.node]));
   const order = held.picks.map((p) => p.node);
   const wrong = (v) => nodes.class[v] >= 0 && nodes.class[v] !== nodes.prediction[v];
-  const telling = HEADS.filter((h) => h.character !== "flat"); // a flat head has nothing to say
-  const few = telling.length <= 16; // the lines of more heads at a time cannot be told apart
-  const shown = new Set(telling.filter((h) => few || h.layer === telling[0].layer).map((h) => h.number));
+  const shown = new Set(held.telling.map(([layer, head]) => headOf(layer, head).number));
+  const few = HEADS.filter((h) => h.character !== "flat").length <= 16;
+  const opened = held.telling.map(([layer, head]) => `head ${head + 1} of ${LAYER} ${layer + 1} (${headOf(layer, head).character})`).join(" and ");
   const sides = new Set(SIDES.keys()); // the sides of the node whose attention is shown
   let current = order[0];
 
   const every = order.length === held.total;
-  $("explorer-lead").textContent = `${HEADS.length ? `Pick a node to see its neighbours and the nodes each head attends to, near and far${few ? "" : `; at first those of ${LAYER} ${telling[0].layer + 1}`}.${DATA.sides ? " Edges have a direction: the node attends as the source of its edges (out) and as the target of edges (in), to other nodes as sources or as targets." : ""}` : `Pick a node to see its neighbours; this model has no attention to explore${DATA.filters ? ", and the responses of its filters are drawn above" : ""}.`} ${every ? `All ${held.total.toLocaleString("en")} nodes can be picked.` : `The graph is large: ${order.length.toLocaleString("en")} of its ${held.total.toLocaleString("en")} nodes can be picked, a sample with some of every class and with mistakes; asgat explain shows any node.`}${held.shown_per_head ? ` Of each head the ${held.shown_per_head} strongest are shown.` : ""}`;
+  $("explorer-lead").textContent = `${HEADS.length ? `Pick a node to see its neighbours and the nodes each head attends to, near and far.${opened && HEADS.length > 1 ? ` At first ${opened} ${held.telling.length > 1 ? "are" : "is"} shown, whose attention depends most on the classes; switch others on.` : ""}${DATA.sides ? " Edges have a direction: the node attends as the source of its edges (out) and as the target of edges (in), to other nodes as sources or as targets." : ""}` : `Pick a node to see its neighbours; this model has no attention to explore${DATA.filters ? ", and the responses of its filters are drawn above" : ""}.`} ${every ? `All ${held.total.toLocaleString("en")} nodes can be picked.` : `The graph is large: ${order.length.toLocaleString("en")} of its ${held.total.toLocaleString("en")} nodes can be picked, a sample with some of every class and with mistakes${HEADS.length ? "; asgat explain shows any node" : ""}.`}${held.shown_per_head ? ` Of each head the ${held.shown_per_head} strongest are shown.` : ""}`;
 
   // -- choosing a node
   const message = el("div", { class: "message", role: "status" });
@@ -41,7 +41,7 @@ function explorer() {
   };
   function find() {
     const v = byId.get(box.value.trim()) ?? byId.get(box.value);
-    if (v === undefined) { message.textContent = `There is no node “${short(box.value, 40)}” here${every ? "" : ", at least not in the sample; asgat explain shows any node"}.`; return; }
+    if (v === undefined) { message.textContent = `There is no node “${short(box.value, 40)}” here${every ? "" : ", at least not in the sample"}.`; return; }
     if (v !== current) go(v);
   }
   function go(v) {
@@ -69,12 +69,15 @@ function explorer() {
   }
   if (DATA.sides && HEADS.length) panel.append(el("fieldset", {}, el("legend", {}, "Side of the node"), el("div", { class: "heads" }, SIDES.map((name, side) => el("label", {}, el("input", { type: "checkbox", checked: true, "data-side": name, onchange: (event) => { if (event.target.checked) sides.add(side); else sides.delete(side); draw(); } }), name)))));
   const facts = el("dl", { class: "facts" });
+  const likely = el("div", { id: "likely" });
+  const features = el("dl", { class: "facts", id: "features" });
+  const featuresTitle = el("h3", {});
   const classes = el("div", { class: "legend" }, DATA.classes.slice(0, 35).map((name, c) => el("span", { class: "key" }, svg("svg", { class: "swatch", style: "width:14px", viewBox: "-7 -7 14 14", "aria-hidden": "true" }, svg("path", { d: symbol(c, 5), style: `fill:${classColour(c)}` })), short(name, 24))));
   const canvas = el("div", { id: "canvas" });
   const note = el("p", { class: "lead", style: "font-size:.88rem;margin:.4rem 0 0" });
   const table = el("div", { id: "attended", class: "scroll", tabindex: 0, role: "region", "aria-label": "Attended nodes" });
   const spoken = el("div", { class: "sr", role: "status", "aria-live": "polite" });
-  $("explorer-card").append(controls, el("div", { class: "stage" }, el("div", {}, canvas, note), el("div", {}, facts, panel, el("h3", {}, "Classes"), classes)), HEADS.length ? table : "", spoken);
+  $("explorer-card").append(controls, el("div", { class: "stage" }, el("div", {}, canvas, note), el("div", {}, facts, el("h3", {}, "Predicted probabilities"), likely, featuresTitle, features, panel, el("h3", {}, "Classes"), classes)), HEADS.length ? table : "", spoken);
 
   const felt = (e) => e.weight >= 0.0005; // what is drawn; the table has all
 
@@ -135,7 +138,7 @@ function explorer() {
     const full = Math.min(width / 2 - (width < 420 ? 26 : 44), height / 2 - 26);
     // Nodes keep their places while heads are switched; a flat head, which attends anywhere, makes room when it is on.
     const placed = found.filter((e) => felt(e) && (shown.has(e.h.number) || (few && e.h.character !== "flat")));
-    const anyFar = placed.some((e) => e.hops < 0 || e.hops > 2);
+    const anyFar = visible.some((e) => felt(e) && (e.hops < 0 || e.hops > 2));
     const radius = anyFar ? [0, 0.35 * full, 0.65 * full, 0.96 * full] : [0, 0.48 * full, 0.96 * full, 0.96 * full];
     const { place, labels: kinds } = layout(p, placed, cx, cy, radius);
     const total = new Map();
@@ -202,9 +205,12 @@ function explorer() {
     note.textContent = parts.join(" ");
     const right = nodes.class[v] < 0 ? null : !wrong(v);
     facts.replaceChildren(...[["node", nodes.id[v]], ["class", className(nodes.class[v])], ["predicted", el("span", { class: right === null ? "" : right ? "right" : "wrong" }, `${className(nodes.prediction[v])}${right === null ? "" : right ? " ✓" : " ✗"}`)], ["part", PARTS[nodes.part[v]]], ["degree", DATA.sides ? `${nodes.out[v]} out, ${nodes.in[v]} in` : String(nodes.degree[v])], ["β", nodes.beta[v].toFixed(2)]].flatMap(([key, value]) => [el("dt", {}, key), el("dd", {}, value)]));
+    likely.replaceChildren(...p.likely.map(([c, share]) => el("div", { class: "likely" }, el("span", {}, className(c)), el("span", { class: "gauge", "aria-hidden": "true" }, el("i", { style: `width:${(100 * share).toFixed(1)}%;background:${classColour(c)}` })), el("b", {}, percent(share)))));
+    features.replaceChildren(...p.features.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
+    featuresTitle.textContent = p.features.length < held.columns && held.columns > 12 ? `Features that stand out, of ${held.columns.toLocaleString("en")}` : "Features";
     table.replaceChildren(el("table", {}, el("caption", { class: "sr" }, `Nodes that node ${nodes.id[v]} attends to`), el("thead", {}, el("tr", {}, [capital(LAYER), "Head", DATA.sides && "Side", "Node", DATA.sides && "Its side", "Weight", "Hops", "Class", "Band"].filter(Boolean).map((name) => el("th", { scope: "col", class: ["Weight", "Hops"].includes(name) ? "" : "left" }, name)))),
       el("tbody", {}, visible.map((e) => el("tr", { "data-head": e.h.number }, el("td", {}, String(e.h.layer + 1)), el("td", { class: "left" }, swatch(e.h.colour, e.h.dash), `${e.h.head + 1}`), DATA.sides && el("td", { class: "left" }, SIDES[e.side]), el("td", { class: "left" }, picks.has(e.node) && e.node !== v ? el("button", { type: "button", title: `pick node ${nodes.id[e.node]}`, onclick: () => { go(e.node); table.focus(); } }, nodes.id[e.node]) : nodes.id[e.node]), DATA.sides && el("td", { class: "left" }, SIDES[e.toSide]),
-        el("td", {}, felt(e) ? percent(e.weight) : "< 0.1 %", el("span", { class: "meter", "aria-hidden": "true" }, el("i", { style: `width:${(100 * e.weight).toFixed(1)}%;background:${e.h.colour}` }))), el("td", {}, e.hops < 0 ? "no path" : String(e.hops)), el("td", { class: "left" }, short(className(e.node < 0 ? -1 : nodes.class[e.node]), 28)), el("td", { class: "left" }, bandName(e.band)))))));
+        el("td", {}, felt(e) ? percent(e.weight) : "< 0.1 %", el("span", { class: "meter", "aria-hidden": "true" }, el("i", { style: `width:${(100 * e.weight).toFixed(1)}%;background:${e.h.colour}` }))), el("td", {}, e.hops < 0 ? "no path" : String(e.hops)), el("td", { class: "left" }, short(className(e.node < 0 ? -1 : nodes.class[e.node]), 28)), el("td", { class: "left" }, e.band < 0 ? "–" : [DATA.bands[e.band].name, el("span", { class: "range" }, ` ${bandRange(e.band)}`)]))))));
     spoken.textContent = `Node ${nodes.id[v]}, class ${className(nodes.class[v])}, predicted ${className(nodes.prediction[v])}. ${plural(shown.size, "head")} shown, ${plural(total.size, "node")} attended to.`;
   }
   const sided = (side) => (DATA.sides ? ` (${SIDES[side]})` : "");
@@ -212,7 +218,8 @@ function explorer() {
     const angle = Math.atan2(b.y - a.y, b.x - a.x), x = a.x + 0.6 * (b.x - a.x), y = a.y + 0.6 * (b.y - a.y);
     return svg("path", { class: "arrow", d: `M0,-3L6,0L0,3Z`, transform: `translate(${x},${y}) rotate(${(180 * angle) / Math.PI})` });
   }
-  const bandName = (b) => (b < 0 ? "–" : `${DATA.bands[b].name} [${DATA.bands[b].from}, ${DATA.bands[b].to}${b === DATA.bands.length - 1 ? "]" : ")"}`);
+  const bandRange = (b) => `[${DATA.bands[b].from}, ${DATA.bands[b].to}${b === DATA.bands.length - 1 ? "]" : ")"}`;
+  const bandName = (b) => (b < 0 ? "–" : `${DATA.bands[b].name} ${bandRange(b)}`);
 
   const wished = new URLSearchParams(location.hash.slice(1)).get("node");
   const busy = (v) => nodes.degree[v] >= 3 && nodes.degree[v] <= 12;
