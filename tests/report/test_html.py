@@ -3,13 +3,16 @@
 import json
 import re
 
+import numpy as np
+import pandas
 import pytest
-from tests.report.conftest import EVIL
+from tests.report.conftest import EVIL, made_board
 
 from asgat.data import load_dataset
 from asgat.estimator.classifier import ASGATClassifier
 from asgat.estimator.trained_run import load_run
 from asgat.graph import Graph
+from asgat.leaderboard.board import board_content
 from asgat.recipe import load_config
 from asgat.report.html import embed, render, write_report
 from asgat.training.runner import run
@@ -80,7 +83,17 @@ def texas(real_data, tmp_path_factory):
     return write_report(load_run(path, real_data))[0]
 
 
-CHARTS = ("loss", "score", "filter-0", "filter-1", "homophily", "confusion", "distance-chart", "explorer-card")
+CHARTS = (
+    "loss",
+    "score",
+    "filter-0",
+    "filter-1",
+    "homophily",
+    "confusion",
+    "calibration",
+    "distance-chart",
+    "explorer-card",
+)
 
 
 def marks(browser, chart):
@@ -106,7 +119,7 @@ def pick_other(browser):
 
 
 @pytest.mark.parametrize("name", ["demo", "texas"])
-@pytest.mark.parametrize(("width", "dark"), [(1280, False), (400, True)], ids=["wide light", "narrow dark"])
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)], ids=["wide light", "narrow dark"])
 def test_a_report_works_in_a_browser(browser, request, name, width, dark):
     path = request.getfixturevalue(name)
     browser.open(path, width, dark=dark)
@@ -115,6 +128,7 @@ def test_a_report_works_in_a_browser(browser, request, name, width, dark):
         assert marks(browser, chart) > 0, f"{chart} is empty"
     assert browser.evaluate("document.documentElement.scrollWidth") <= width  # nothing overflows
 
+    assert 1 <= browser.evaluate("document.querySelectorAll('input[data-head]:checked').length") <= 2
     before = browser.evaluate("document.getElementById('canvas').innerHTML")
     table = browser.evaluate("document.getElementById('attended').textContent")
     other = pick_other(browser)
@@ -204,10 +218,51 @@ def test_a_model_without_attention_has_a_page_too(browser, gcn):
     path, _ = write_report(load_run(gcn))
     browser.open(path)
     check_quiet(browser)
-    for chart in ("loss", "score", "homophily", "confusion", "explorer-card"):
+    for chart in ("loss", "score", "homophily", "confusion", "calibration", "explorer-card"):
         assert marks(browser, chart) > 0
+    assert browser.evaluate("document.getElementById('leaderboard').hidden")
     assert browser.evaluate("document.getElementById('filters').hidden && document.getElementById('distance').hidden")
     assert browser.evaluate("document.querySelectorAll('#graph .attention').length") == 0
+
+
+# Parts of words that no one can read: wider than their place, or outside the window.
+CUT_LABELS = """[...document.querySelectorAll('main text, main label, main td, main th, nav a')].filter((e) => {
+  const at = e.getBoundingClientRect();
+  return at.width && !e.closest('#graph, details') && (at.left < 0 || at.right > innerWidth);
+}).map((e) => e.textContent)"""
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1400, False), (390, True)], ids=["wide light", "narrow dark"])
+def test_the_leaderboard_and_the_features_of_a_node_are_shown(browser, tmp_path, width, dark):
+    """Of a logistic regression, which has no heads."""
+    club, rng = load_dataset("karate"), np.random.default_rng(0)
+    frame = pandas.DataFrame({"age": rng.integers(20, 70, 34), "town": rng.choice(["Bern", "Oslo"], 34)})
+    frame.loc[0] = [42, "Oslo"]
+    model = ASGATClassifier("mlp", epochs=4, settings={"layers": 1, "dropout": 0.0})
+    path = model.fit(club.graph, club.y, range(20), x=frame).save_pretrained(tmp_path / "club")
+    (path / "leaderboard.json").write_bytes(board_content({}, 1.0, made_board(f"logistic regression {EVIL}")))
+    browser.open(write_report(load_run(path))[0], width, dark=dark, fragment="#node=0")
+    check_quiet(browser)
+    shown = browser.evaluate("document.getElementById('leaderboard').innerText")
+    for words in ("Chosen on validation: logistic regression", "Better than guessing: made up.", "60.0 – 80.0"):
+        assert words in shown
+    assert browser.evaluate("document.querySelector('#leaderboard .chosen td').textContent").startswith("logistic")
+    assert browser.evaluate("document.getElementById('features').innerText").split() == ["age", "42", "town", "Oslo"]
+    likely = browser.evaluate("[...document.querySelectorAll('#likely strong')].map((s) => parseFloat(s.textContent))")
+    assert sum(likely) == pytest.approx(100, abs=0.2)
+    assert browser.evaluate("document.querySelectorAll('#class-scores tbody tr').length") == 2
+    assert "asgat predict" in browser.evaluate("document.getElementById('next').textContent")
+    assert browser.evaluate("document.getElementById('filters').hidden && document.getElementById('distance').hidden")
+    assert browser.evaluate("document.images.length") == 0
+    assert browser.evaluate(CUT_LABELS) == []
+    other = pick_other(browser)
+    assert browser.evaluate("document.querySelector('.facts dd').textContent") == other
+    assert browser.evaluate("document.getElementById('features').innerText").split() != ["age", "42", "town", "Oslo"]
+
+
+def test_no_label_is_cut_on_a_phone(browser, demo):
+    browser.open(demo, 390)
+    assert browser.evaluate(CUT_LABELS) == []
 
 
 @pytest.fixture(scope="module")
