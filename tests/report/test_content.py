@@ -233,6 +233,7 @@ def test_filter_heads_are_drawn_with_a_positive_peak():
     frequency = np.linspace(0.0, 2.0, 201)
     responses = [(-4 * np.abs(frequency - 1.0))[:, None]]
     curves = filter_curves(HeadResponses(frequency, np.ones(201), [], responses))
+    assert curves is not None
     (head,) = curves["filter_layers"][0]
     assert head["character"] == "both ends"
     assert max(head["response"]) == 4.0

@@ -45,7 +45,7 @@ def test_weak_classes_and_probabilities_that_are_off_are_named(gcn):
 
 
 def test_a_users_graph_is_predicted_and_searched_further(named):
-    run, one = load_run(named), {"rows": [{}]}
+    run, one = load_run(named), {"rows": [{"run": 0}]}
     found = texts(run, one, made_board())
     assert [text.split(":")[0] for text in found[:3]] == [
         "Predict the nodes of another graph with the same columns",

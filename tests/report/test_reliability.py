@@ -27,6 +27,7 @@ def test_the_calibration_curve_has_a_point_per_bin():
     probability = np.array([[0.95, 0.05]] * 4 + [[0.4, 0.6]] * 2)
     truth = np.array([0, 0, 0, 1, 1, 0])
     found = calibration(truth, probability)
+    assert found is not None
     assert [(b["nodes"], b["accuracy"]) for b in found["bins"]] == [(2, 0.5), (4, 0.75)]
     assert [b["probability"] for b in found["bins"]] == pytest.approx([0.6, 0.95])
     assert found["error"] == calibration_error(truth, probability) == pytest.approx((4 * 0.2 + 2 * 0.1) / 6)

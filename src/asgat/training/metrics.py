@@ -55,8 +55,8 @@ def calibration_bins(
     """
     confidence, right = probability.max(axis=1), probability.argmax(axis=1) == truth
     place = np.minimum((confidence * bins).astype(int), bins - 1)
-    nodes, hits = np.bincount(place, minlength=bins), np.bincount(place[right], minlength=bins)
-    return nodes, hits, np.bincount(place, weights=confidence, minlength=bins)
+    counts = [np.bincount(nodes, minlength=bins).astype(np.int64) for nodes in (place, place[right])]
+    return counts[0], counts[1], np.asarray(np.bincount(place, confidence, minlength=bins), dtype=np.float64)
 
 
 def calibration_error(truth: Labels, probability: Probabilities, bins: int = 10) -> float:
