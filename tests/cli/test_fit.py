@@ -105,7 +105,7 @@ def test_columns_that_differ_are_named(asgat):
     write("renamed.csv", [["id", "kind", "length"], *[[row["id"], row["kind"], row["size"]] for row in rows]])
     code, _, errors = asgat("predict", "run", "--edges", "edges.csv", "--nodes", "renamed.csv", "-o", "p.csv")
     assert code == 2
-    assert "lack 'size', 'town', 'member', 'weight_kg', 'same' and have 'length' as well" in errors
+    assert "lack 'size', 'town', 'member', 'weight_kg' and have 'length' as well" in errors
 
 
 def test_a_run_with_other_settings_is_replaced_only_with_fresh(asgat):

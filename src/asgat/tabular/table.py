@@ -4,7 +4,7 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -244,5 +244,6 @@ def frame_to_table(frame: Any, source: str) -> Table:
     columns = {}
     for name, key in zip(names, frame.columns, strict=True):
         cells = zip(frame[key].tolist(), frame[key].isna().tolist(), strict=True)
-        columns[name] = Column.of_objects(name, (None if absent else value for value, absent in cells))
+        column = Column.of_objects(name, (None if absent else value for value, absent in cells))
+        columns[name] = replace(column, is_category=True) if str(frame[key].dtype) == "category" else column
     return Table(columns, source)
