@@ -151,19 +151,20 @@ def _leave_out(
         if masked or user_graph.split is not None:
             what = "which part a node is in, and another split is used: left out"
         elif not is_complete(parts, codes):
-            what = "which part a node is in, but not of every labelled node: left out. `--split` takes such a column"
+            what = "which part a node is in, but not for all labelled nodes and parts: left out. `--split` takes it"
         else:
             what = "which part a node is in: used as the split"
             user_graph = user_graph.with_split(parts)
-        notes.append(Caution(f"{names} says {what}."))
+        verb = "say" if len(columns) > 1 else "says"
+        notes.append(Caution(f"{names} {verb} {what}."))
     features = [column for column in user_graph.features if column.name not in unused]
     leaks = forms_of_label([column for column in features if column.name not in user_graph.declared], codes)
     if leaks:
         names = quoted([column.name for column in leaks])
         notes.append(
             Caution(
-                f"{names} tells the class of the labelled nodes, as a copy of the label does: left out. If it is "
-                "known of new nodes too, `--categorical` or `--numeric` keeps it."
+                f"{names} {'tell' if len(leaks) > 1 else 'tells'} the class of the labelled nodes, as a copy of the "
+                "label does: left out. If new nodes have such values, too, `--categorical` or `--numeric` keeps them."
             )
         )
         unused.update(column.name for column in leaks)

@@ -230,10 +230,14 @@ def _match(edges: Table, name: str, number: dict[str, int], where: str) -> npt.N
         others = f" and {missing - 1:,} more" if missing > 1 else ""
         plain = {_bare(text): text for text in number}
         alike = plain.get(_bare(unknown))
-        todo = "add these nodes or drop their edges" if alike is None else f"but {alike[:80]!r}: write ids in one way"
+        todo = (
+            "add these nodes or drop their edges"
+            if alike is None
+            else f"it has {alike[:80]!r}, so write ids in one way"
+        )
         raise AsgatError(
             f"{edges.source} names the node {unknown[:80]!r} in the column {name!r}, which {where} does not "
-            f"have{others}{';' if alike is None else ','} {todo}."
+            f"have{others}; {todo}."
         )
     return np.asarray(rows[place]).reshape(-1)
 

@@ -15,6 +15,7 @@ from asgat.errors import AsgatError
 MISSING = frozenset(
     {"", "#N/A", "#NA", "-NaN", "-nan", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"}
 )
+MASKS = ("train_mask", "val_mask", "test_mask")  # columns that say which part a node is in
 BOOLEANS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0, "t": 1.0, "f": 0.0}
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from asgat.tabular.column import Column
+from asgat.tabular.column import MASKS, Column
 from asgat.tabular.labels import PARTS
 
 MOST_VALUES = 3  # per class, of a column that is taken for a form of the label
@@ -15,7 +15,6 @@ CHANCE = 1e-3  # how many of all columns may be taken for a form of the label by
 SAMPLE = 200  # labelled nodes at which a column is looked at first
 FEW = 20  # values of a column of whole numbers that may be codes, however close they lie
 YEARS = 1500, 2100
-MASKS = ("train_mask", "val_mask", "test_mask")
 
 
 def forms_of_label(columns: Sequence[Column], codes: npt.NDArray[np.int64]) -> list[Column]:
@@ -90,18 +89,18 @@ def _log_orders(counts: npt.NDArray[np.int64]) -> float:
 def find_splits(columns: Sequence[Column]) -> list[tuple[list[Column], Column]]:
     """Columns that say which part a node is in, each with the parts in words.
 
-    A column of words is one if all of them name a part, train among them; so are the three masks of PyG together.
+    A column of words is one if all of them name a part, train among them; so are the masks of PyG together.
     """
     found = []
     for column in columns:
         if column.is_text and _are_parts({text.strip().lower() for text in set(column.values)}):
             found.append(([column], column))
     masks = {column.name: column for column in columns if column.name in MASKS and _is_mask(column)}
-    if "train_mask" in masks and len(masks) > 1:
-        parts = np.full(len(masks["train_mask"]), "", dtype=object)
+    if masks:
+        parts = np.full(len(columns[0]), "", dtype=object)
         for name, column in masks.items():
             parts[column.numbers == 1.0] = name.removesuffix("_mask")
-        found.append((list(masks.values()), Column.of_texts("train_mask", parts.tolist())))
+        found.append((list(masks.values()), Column.of_texts("mask", parts.tolist())))
     return found
 
 

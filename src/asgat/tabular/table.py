@@ -13,7 +13,7 @@ import numpy.typing as npt
 from asgat.errors import AsgatError, suggest
 from asgat.files.npz import read_npz
 from asgat.files.user_file import UserFile, read_user_file
-from asgat.tabular.column import Column
+from asgat.tabular.column import MASKS, Column
 
 MAX_COLUMNS = 100_000
 CELL_BYTES = 8
@@ -234,6 +234,8 @@ def _edge_arrays(raw: UserFile, arrays: dict[str, npt.NDArray[Any]], row_bytes: 
 
 
 def _is_column(name: str, array: npt.NDArray[Any]) -> bool:
+    if name in MASKS:
+        return array.ndim == 1
     return name not in NOT_COLUMNS and not name.endswith(("_mask", "_masks")) and array.ndim in (1, 2)
 
 
