@@ -105,7 +105,7 @@ def test_columns_that_differ_are_named(asgat):
     write("renamed.csv", [["id", "kind", "length"], *[[row["id"], row["kind"], row["size"]] for row in rows]])
     code, _, errors = asgat("predict", "run", "--edges", "edges.csv", "--nodes", "renamed.csv", "-o", "p.csv")
     assert code == 2
-    assert "lack 'size', 'town', 'member', 'weight_kg', 'same' and have 'length' as well" in errors
+    assert "lack 'size', 'town', 'member', 'weight_kg' and have 'length' as well" in errors
 
 
 def test_a_run_with_other_settings_is_replaced_only_with_fresh(asgat):
@@ -450,3 +450,74 @@ def test_a_model_that_cannot_use_directions_says_so(asgat):
     assert code == 2
     assert "gcn cannot use directions. Models that can: asgat-plus" in errors
     assert not any(path.name == "config.toml" for path in Path().rglob("*")), "nothing was written"
+
+
+def add_column(name, value):
+    """Adds a column to the nodes, from its row number and its row."""
+    rows = lines("nodes.csv")
+    own = [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
+    write("nodes.csv", [[*rows[0], name], *[[*row, value(i, own[i])] for i, row in enumerate(rows[1:])]])
+
+
+def test_a_copy_of_the_label_is_left_out_and_said_unless_the_user_keeps_it(asgat):
+    write_graph()
+    add_column("group", lambda i, row: {"buyer": "1", "seller": "2"}.get(row["kind"], str(1 + i % 2)))
+    code, output, errors = asgat(*FIT, *QUICK)
+    assert code == 0, errors
+    assert "! 'group' tells the class of the labelled nodes, as a copy of the label does: left out." in flat(output)
+    write_graph(seed=1)
+    assert asgat("predict", "run", "--edges", "edges.csv", "--nodes", "nodes.csv", "-o", "p.csv")[0] == 0
+    write_graph()
+    add_column("group", lambda i, row: {"buyer": "1", "seller": "2"}.get(row["kind"], str(1 + i % 2)))
+    code, output, errors = asgat(*FIT, *QUICK, "--categorical", "group", "--numeric", "size", "--fresh")
+    assert code == 0, errors
+    assert "tells the class" not in flat(output)
+    assert "group=1" in json.loads(Path("run/encoder.json").read_bytes())["feature_names"]
+
+
+def test_a_column_of_parts_is_the_split(asgat):
+    write_graph(hidden=0.0)
+    add_column("part", lambda i, _: "test" if i < 20 else "train" if i < 50 else "val")
+    code, output, errors = asgat(*FIT, *QUICK)
+    assert code == 0, errors
+    assert "! 'part' says which part a node is in: used as the split." in flat(output)
+    assert "30 train, 10 val, 20 test" in output
+    assert not any("part" in name for name in json.loads(Path("run/encoder.json").read_bytes())["feature_names"])
+    assert asgat("predict", "run", "--edges", "edges.csv", "--nodes", "nodes.csv", "-o", "p.csv")[0] == 0
+
+
+def test_hints_on_labels_codes_and_edges(asgat):
+    write_graph(hidden=0.0)
+    add_column("subject", lambda i, _: 235 + i % 9)
+    add_column("age", lambda i, _: 30 + i % 25)
+    add_column("class", lambda i, row: "?" if i % 5 == 0 else row["kind"])
+    write(
+        "edges.csv", [[*row, "since"] if i == 0 else [*row, 2000 + i % 9] for i, row in enumerate(lines("edges.csv"))]
+    )
+    code, output, errors = asgat(*FIT, *QUICK, "--ignore", "kind", "--label", "class")
+    assert code == 0, errors
+    output = flat(output)
+    assert "! The column 'since' of edges.csv is not used; --weight COLUMN takes one as the weight" in output
+    assert "! 12 nodes are labelled '?', which is taken as a class of its own." in output
+    assert "'subject' may be codes" in output
+    code, output, errors = asgat(*FIT, *QUICK, "--label", "age", "--fresh")
+    assert code == 0, errors
+    assert "! The label 'age' has 25 different numbers. Each is a class of its own" in flat(output)
+    assert "this is classification" in flat(output)
+
+
+def test_hints_on_swapped_files_and_ids(asgat):
+    write_graph(prefix="")
+    code, _, errors = asgat("fit", "--edges", "nodes.csv", "--nodes", "edges.csv", "--label", "kind")
+    assert code == 2
+    assert "Exchange --edges and --nodes" in errors
+    rows = lines("edges.csv")
+    write("edges.csv", [rows[0], *[[f"{cell}.0" for cell in row] for row in rows[1:]]])
+    code, _, errors = asgat(*FIT, *QUICK)
+    assert code == 2
+    assert "does not have and" in errors
+    assert "so write ids in one way" in errors
+
+
+def flat(output):
+    return " ".join(output.split())

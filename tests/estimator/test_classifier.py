@@ -311,3 +311,104 @@ def test_a_metric_decides_early_stopping(user_graph, names):
     assert model.result_["val_log_loss"] == model.result_["rows"][0]["val_score"] < 0
     with pytest.raises(AsgatError, match="metric must be one of"):
         ASGATClassifier(metric="accuracy").fit(user_graph, names)
+
+
+def of_pandas(blocks, x, words):
+    pandas = pytest.importorskip("pandas")
+    row, col = blocks.graph.edge_index()
+    nodes = pandas.DataFrame({"id": range(len(x)), **{f"x{i}": x[:, i] for i in range(x.shape[1])}, **words})
+    return pandas.DataFrame({"source": row, "target": col}), nodes
+
+
+def of_networkx(blocks, x, words):
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.Graph()
+    for i, row in enumerate(x.tolist()):
+        own = {name: values[i] for name, values in words.items()}
+        graph.add_node(i, **{f"x{j}": value for j, value in enumerate(row)}, **own)
+    graph.add_edges_from(blocks.graph.edge_index().T.tolist())
+    return graph
+
+
+def of_pyg(blocks, x, _):
+    data = blocks.to_pyg()
+    data.x = torch.tensor(x)
+    del data.train_mask, data.val_mask, data.test_mask
+    return data
+
+
+ONE_EPOCH: dict[str, Any] = {**QUICK, "epochs": 1}
+
+
+@pytest.mark.parametrize("make", [of_pandas, of_networkx, of_pyg])
+def test_a_copy_of_the_label_among_the_features_is_left_out(make, blocks):
+    leaking = np.concatenate([blocks.x, blocks.y[:, None]], axis=1).astype(np.float32)
+    graph = make(blocks, leaking, {})
+    with pytest.warns(UserWarning, match="'x8' tells the class of the labelled nodes, as a copy of the label does"):
+        model = ASGATClassifier(**ONE_EPOCH).fit(graph, blocks.y)
+    assert model.dataset_.num_features == 8
+    assert any("'x8' tells" in change for change in model.health_.changes)
+    expected = model.predict_proba()
+    np.testing.assert_array_equal(model.predict_proba(graph), expected)
+    new = make(blocks, blocks.x.astype(np.float32), {})
+    np.testing.assert_allclose(model.predict_proba(new), expected, err_msg="it need not be known", atol=1e-6)
+    clean = ASGATClassifier(**ONE_EPOCH).fit(new, blocks.y)
+    np.testing.assert_allclose(clean.predict_proba(), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("make", [of_pandas, of_networkx])
+def test_the_label_itself_handed_over_as_a_feature(make, blocks, names):
+    graph = make(blocks, blocks.x, {"kind": names.tolist()})
+    with pytest.warns(UserWarning, match="'kind' tells the class"):
+        model = ASGATClassifier(**ONE_EPOCH).fit(graph, names)
+    assert model.dataset_.num_features == 8
+
+
+def test_a_one_hot_label_as_features_of_pyg(blocks):
+    data = of_pyg(blocks, np.eye(2, dtype=np.float32)[blocks.y], {})
+    with pytest.warns(UserWarning, match="'x0', 'x1' tell the class"):
+        model = ASGATClassifier(**ONE_EPOCH).fit(data)
+    assert model.encoding_.encoder.degree
+
+
+@pytest.mark.parametrize("make", [of_pandas, of_networkx])
+def test_labels_named_by_their_column(make, blocks, names):
+    graph = make(blocks, blocks.x, {"kind": names.tolist()})
+    model = ASGATClassifier(**ONE_EPOCH).fit(graph, y="kind")
+    assert model.classes_.tolist() == ["high", "low"]
+    assert model.dataset_.num_features == 8
+    assert model.score(graph) == pytest.approx(np.mean(model.predict(graph) == names))
+    unlabelled = make(blocks, blocks.x, {})
+    np.testing.assert_array_equal(model.predict(unlabelled), model.predict())
+    with pytest.raises(AsgatError, match=r"no column 'kin' of labels\. Did you mean 'kind'"):
+        ASGATClassifier(**ONE_EPOCH).fit(graph, y="kin")
+
+
+def test_labels_of_pyg_named_by_their_tensor(blocks):
+    data = of_pyg(blocks, blocks.x, {})
+    data.target, data.y = data.y, None
+    model = ASGATClassifier(**ONE_EPOCH).fit(data, y="target")
+    assert model.score(data) == pytest.approx(np.mean(model.predict() == blocks.y))
+    with pytest.raises(AsgatError, match="There are no labels"):
+        ASGATClassifier(**ONE_EPOCH).fit(data)
+
+
+@pytest.mark.parametrize("make", [of_pandas, of_networkx])
+def test_a_column_of_train_val_and_test_is_the_split(make, blocks):
+    parts = (["train"] * 3 + ["val", "test"]) * 32
+    graph = make(blocks, blocks.x, {"part": parts})
+    with pytest.warns(UserWarning, match="'part' says which part a node is in: used as the split"):
+        model = ASGATClassifier(**ONE_EPOCH).fit(graph, blocks.y)
+    assert model.dataset_.splits[0].test.tolist() == list(range(4, 160, 5))
+    assert model.dataset_.num_features == 8
+    with pytest.warns(UserWarning, match="'part' says which part a node is in, and another split is used: left out"):
+        masked = ASGATClassifier(**ONE_EPOCH).fit(graph, blocks.y, mask=np.arange(100))
+    assert masked.dataset_.num_features == 8
+    assert masked.predict(graph).shape == (160,)
+
+
+def test_edge_attributes_are_warned_of(blocks):
+    data = blocks.to_pyg()
+    data.edge_attr = torch.ones(data.edge_index.shape[1], 2)
+    with pytest.warns(UserWarning, match="edge_attr is not used"):
+        ASGATClassifier(**ONE_EPOCH).fit(data)

@@ -9,6 +9,7 @@ import torch
 
 from asgat.errors import AsgatError
 from asgat.estimator.encoded_graph import Encoding, apply_encoding, as_mask, encode_user_graph, label_column
+from asgat.tabular.caution import Caution
 from asgat.tabular.column import Column
 from asgat.tabular.user_graph import UserGraph
 
@@ -142,3 +143,29 @@ def test_a_graph_is_also_directed_where_its_edges_are_or_seem_so():
     given = encode_user_graph(replace(graph, directed=True)).datasets()
     assert [given[kind].directed for kind in (False, True)] == [False, True]
     assert given[False].graph.num_entries == 2 * given[True].graph.num_entries
+
+
+def test_an_incomplete_split_is_left_out():
+    parts = Column.of_texts("part", ["train", "test"] * 5 + ["", ""])
+    own = user_graph(LABEL)
+    encoded = encode_user_graph(replace(own, features=[*own.features, parts]))
+    assert encoded.dataset.num_features == 3
+    assert not encoded.given_validation
+    (note,) = [note for note in encoded.notes if isinstance(note, Caution)]
+    assert note.startswith("'part' says which part a node is in, but not for all labelled nodes and parts: left out.")
+
+
+def test_codes_are_reported_unless_the_user_has_said_what_they_are():
+    own, codes = user_graph(LABEL), Column.of_array("subject", np.array([235, 236, 240] * 4))
+    own = replace(own, features=[codes])
+    said = "'subject' may be codes: whole numbers that name things. `--categorical COLUMN` gives every value a column"
+    assert any(note.startswith(said) for note in encode_user_graph(own).notes)
+    assert not any("may be" in note for note in encode_user_graph(replace(own, declared=("subject",))).notes)
+
+
+def test_a_form_of_the_label_is_kept_if_the_user_says_what_it_is():
+    label = Column.of_texts("kind", [*"xy"] * 10)
+    ring = np.stack([np.arange(20), np.roll(np.arange(20), -1)])
+    own = UserGraph([str(i) for i in range(20)], ring, [Column.of_texts("copy", [*"ab"] * 10)], label=label)
+    assert encode_user_graph(own).encoding.encoder.degree
+    assert encode_user_graph(replace(own, declared=["copy"])).dataset.num_features == 2

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from asgat.errors import AsgatError
 from asgat.tabular.assembly import assemble, data_name, read_graph
+from asgat.tabular.caution import Caution
 from asgat.tabular.column import Column
 from asgat.tabular.table import Table
 
@@ -19,6 +20,7 @@ def table(where, /, **columns):
 
 EDGES = table("edges.csv", source=["a", "b"], target=["b", "c"])
 NODES = table("nodes.csv", id=["a", "b", "c"], kind=["x", "", "y"], f=["1", "2", "3"])
+IDS = table("n", id=["0", "b"])
 
 
 def test_the_usual_names_are_found():
@@ -79,6 +81,26 @@ def test_guesses_are_reported():
         (table("e", source=["a"], target=["b"], w=[""]), NODES, {"weight": "w"}, "is missing"),
         (table("e", source=["a"], target=["b"], w=["inf"]), NODES, {"weight": "w"}, "is inf"),
         (table("e", a=["b"], b=["c"]), NODES, {}, "no heading"),
+        (
+            table("e", source=["0.0"], target=["1.0"]),
+            IDS,
+            {},
+            "node '0.0' .* not have; it has '0', so write",
+        ),
+        (
+            table("e", source=["00"], target=["B"]),
+            IDS,
+            {},
+            "'00' .*, which n does not have; it has '0'",
+        ),
+        (table("e", source=["0"], target=["B"]), IDS, {}, "does not have; it has 'b', so write ids in one way"),
+        (NODES, EDGES, {"label": "kind"}, "seem to be swapped: .*Exchange --edges and --nodes"),
+        (NODES, EDGES, {}, "swapped: edges.csv has the columns 'source' and 'target'"),
+        (NODES, table("e", a=["a"], b=["b"]), {"label": "kind"}, "swapped: the label 'kind' is a column of nodes.csv"),
+        (EDGES, NODES, {"numeric": ["kind"]}, "holds 'x', which is not a number"),
+        (EDGES, NODES, {"categorical": ["no"]}, "no column 'no' .--categorical"),
+        (EDGES, NODES, {"categorical": ["id"]}, "'id' is not a feature"),
+        (EDGES, NODES, {"categorical": ["f"], "numeric": ["f"]}, "cannot be categorical and numeric"),
     ],
 )
 def test_what_does_not_fit_is_reported(edges, nodes, options, words):
@@ -188,3 +210,19 @@ def test_a_graphml_file_says_itself_whether_edges_have_a_direction(tmp_path):
     assert (undirected.graph.num_entries, directed.graph.num_entries) == (38, 19)
     assert undirected.reciprocal is None
     assert [bool(graph.notes) for graph in (undirected, directed)] == [True, False]
+
+
+def test_edge_columns_that_are_not_used_are_reported():
+    edges = table("e.csv", source=["a"], target=["b"], kind=["x"], since=["2020"])
+    (note,) = assemble(edges, NODES).notes
+    assert isinstance(note, Caution)
+    assert note.startswith("The columns 'kind', 'since' of e.csv are not used; --weight COLUMN takes one")
+    (note,) = assemble(edges, NODES, weight="since").notes
+    assert note == "The column 'kind' of e.csv is not used."
+
+
+def test_the_user_says_what_a_column_is():
+    nodes = table("n", id=["a", "b", "c"], code=["7", "8", "7"], size=["1", "2", "3"])
+    graph = assemble(EDGES, nodes, categorical=["code"], numeric=["size"])
+    assert [column.is_category for column in graph.features] == [True, False]
+    assert graph.declared == ("code", "size")

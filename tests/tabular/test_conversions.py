@@ -7,7 +7,9 @@ import torch
 
 from asgat.errors import AsgatError
 from asgat.graph import Graph
+from asgat.tabular.caution import Caution
 from asgat.tabular.conversions import as_user_graph, from_frames, from_networkx
+from asgat.tabular.encoder import FeatureEncoder
 from asgat.tabular.user_graph import UserGraph
 
 ENDS = np.array([[0, 1, 2], [1, 2, 0]])
@@ -132,3 +134,64 @@ def test_libraries_say_whether_their_edges_have_a_direction(directed):
         Graph.from_edges(line, 31, directed=directed),
     ]
     assert [as_user_graph(graph).reciprocal for graph in given] == [0.0 if directed else 1.0] * 4
+
+
+def test_edge_attributes_that_are_not_used_are_reported():
+    from torch_geometric.data import Data
+
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.Graph()
+    graph.add_edge("a", "b", weight=2.0, kind="friend")
+    (note,) = as_user_graph(graph).notes
+    assert note == "Attributes of the edges are not used: kind."
+    data = Data(edge_index=torch.tensor(ENDS), edge_attr=torch.ones(3, 2), num_nodes=3)
+    (note,) = as_user_graph(data).notes
+    assert note == "edge_attr is not used; edge_weight takes a number per edge."
+    assert isinstance(note, Caution)
+
+
+def test_the_column_of_labels_can_be_named():
+    from torch_geometric.data import Data
+
+    pandas, networkx = pytest.importorskip("pandas"), pytest.importorskip("networkx")
+    graph = networkx.Graph()
+    graph.add_nodes_from((i, {"x0": float(i), "kind": "ab"[i % 2]}) for i in range(3))
+    nodes = pandas.DataFrame({"id": range(3), "x0": range(3), "kind": [*"aba"]})
+    frames = pandas.DataFrame({"source": ENDS[0], "target": ENDS[1]}), nodes
+    read = as_user_graph(frames)
+    for given in (graph, frames, read):
+        own = as_user_graph(given, label="kind")
+        assert own.label is not None
+        assert own.label.texts() == [*"aba"]
+        assert [column.name for column in own.features] == ["x0"]
+        assert own.columns["label"] == "kind"
+        assert as_user_graph(given, label="none").label is None
+        only_x = as_user_graph(given, np.ones((3, 2)), label="kind")
+        assert only_x.label is not None
+        assert [column.name for column in only_x.features] == ["x0", "x1"]
+    data = Data(edge_index=torch.tensor(ENDS), target=torch.tensor([[1], [0], [-1]]), num_nodes=3)
+    own = as_user_graph(data, label="target")
+    assert own.label is not None
+    assert own.label.texts() == ["1", "0", ""]
+    assert as_user_graph(data).label is None
+
+
+def test_pandas_types_are_respected():
+    pandas = pytest.importorskip("pandas")
+    nodes = pandas.DataFrame({"id": range(3), "code": [7, 8, 7], "word": ["7", "8", None], "on": [True, False, True]})
+    nodes["kind"] = nodes["code"].astype("category")
+    graph = from_frames(pandas.DataFrame({"source": ENDS[0], "target": ENDS[1]}), nodes)
+    assert {column.name: column.is_category for column in graph.features} == {
+        "code": False,
+        "word": True,
+        "on": False,
+        "kind": True,
+    }
+    encoder = FeatureEncoder.fit(graph.features)
+    assert {feature.name: feature.kind for feature in encoder.features} == {
+        "code": "number",
+        "word": "category",
+        "on": "boolean",
+        "kind": "category",
+    }
+    assert [name for name in encoder.names if "=" in name] == ["word=7", "word=8", "kind=7", "kind=8"]

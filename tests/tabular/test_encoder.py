@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -165,3 +166,23 @@ def test_a_row_is_read_back_as_it_was_given():
     degree = FeatureEncoder.fit([])
     (value,) = degree.read_row(degree.transform([], Graph.from_edges(np.array([[0, 1], [2, 2]]), 3))[0][2])
     assert (value.name, value.text) == ("degree", "2")
+
+
+def test_categories_that_are_numbers():
+    column = replace(Column.of_array("c", np.array([3, 1, 3])), is_category=True)
+    encoder, x, _ = encode(column, Column.of_texts("c", ["1", "3", "5"]))
+    assert encoder.names == ["c=1", "c=3"]
+    np.testing.assert_array_equal(x, [[1, 0], [0, 1], [0, 0]])
+    switch = replace(Column.of_texts("c", ["yes", "no", "yes"]), is_category=True)
+    assert encode(switch)[0].features[0].kind == "boolean"
+    different = replace(Column.of_array("c", np.arange(200)), is_category=True)
+    assert encode(different)[0].features[0].kind == "number", "they do not repeat"
+
+
+def test_unused_columns_may_be_absent_and_are_not_noted():
+    columns = [Column.of_texts("a", ["1", "2"]), Column.of_texts("b", ["1", "2"])]
+    encoder = FeatureEncoder.fit(columns, {"b"})
+    assert encoder.names == ["a"]
+    assert not encoder.notes
+    x, _ = encoder.transform(columns[:1], empty(2))
+    np.testing.assert_array_equal(x, encoder.transform(columns, empty(2))[0])

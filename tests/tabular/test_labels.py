@@ -6,6 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from asgat.errors import AsgatError
+from asgat.tabular.caution import Caution
 from asgat.tabular.column import Column
 from asgat.tabular.labels import encode_labels, make_split, read_split, split_of_mask
 
@@ -111,3 +112,32 @@ def test_labels_that_are_read_as_missing_are_reported(word):
     codes, _ = encode_labels(Column.of_texts("k", ["a", word, "", "b", f" {word}", "a", "b"]), notes)
     assert codes.tolist() == [0, -1, -1, 1, -1, 0, 1]
     assert notes == [f"2 nodes are labelled {word!r}, which is read as no label; rename the class if it is one."]
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (np.repeat(np.arange(18, 60), 3), True),
+        (np.repeat(np.arange(1.0, 5.0, 0.5), 3), True),
+        (np.repeat(np.arange(40), 3), False),
+        (np.repeat(np.arange(1, 6), 3), False),
+    ],
+)
+def test_quantities_as_labels_are_reported(values, said):
+    for column in (Column.of_array("age", values), Column.of_texts("age", [str(value) for value in values])):
+        notes: list[str] = []
+        encode_labels(column, notes)
+        found = [note for note in notes if "this is classification" in note]
+        assert bool(found) == said
+        assert all(isinstance(note, Caution) and "'age'" in note for note in found)
+
+
+@pytest.mark.parametrize("word", ["unknown", "?", "Unlabeled", "-1"])
+def test_labels_that_may_mean_none_get_a_hint(word):
+    notes: list[str] = []
+    codes, _ = encode_labels(Column.of_texts("k", ["a", "a", word, word, "b", "b"]), notes)
+    assert codes.min() == 0, "it is a class"
+    assert notes == [
+        f"2 nodes are labelled {word!r}, which is taken as a class of its own. If their class is not known, leave "
+        "their label empty."
+    ]

@@ -128,7 +128,7 @@ def test_a_missing_extra_is_named(tmp_path, monkeypatch):
 
 def test_arrays(tmp_path):
     arrays = {"x": np.arange(6.0).reshape(3, 2), "y": np.array([0, 1, -1]), "edge_index": np.array([[0, 1], [1, 2]])}
-    arrays |= {"train_mask": np.ones(3, dtype=bool), "weight": np.array([1.0, 2.0])}
+    arrays |= {"train_mask": np.ones((3, 2), dtype=bool), "weight": np.array([1.0, 2.0])}
     np.savez(tmp_path / "a.npz", **arrays)  # type: ignore[arg-type]
     assert list(read_table(tmp_path / "a.npz").columns) == ["x0", "x1", "y"]
     edges, nodes = read_npz_tables(tmp_path / "a.npz")

@@ -17,3 +17,14 @@ def test_nodes_can_be_selected_like_rows_of_an_array():
     assert part.graph is graph.graph
     assert len(part.select(None)) == 4
     assert repr(part) == "UserGraph('graph', nodes=4, edges=3, features=2, chosen=2)"
+
+
+def test_a_column_becomes_the_label():
+    columns = [Column.of_texts("kind", ["a", "b"]), Column.of_texts("f", ["1", "2"])]
+    graph = UserGraph(["a", "b"], np.array([[0], [1]]), columns)
+    labelled = graph.with_label("kind")
+    assert labelled.label is columns[0]
+    assert labelled.features == columns[1:]
+    assert labelled.with_label("kind") is labelled
+    assert graph.with_label("none").label is None
+    assert graph.with_split(columns[0]).split is columns[0]

@@ -31,6 +31,10 @@ def fit(
     weight: Annotated[str | None, typer.Option(metavar="COLUMN", help="Weight of an edge. Default: 1.")] = None,
     split: Annotated[str | None, typer.Option(metavar="COLUMN", help="train, val or test. Default: random.")] = None,
     ignore: Ignore = None,
+    categorical: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN", help="A feature whose numbers are names, such as codes.")
+    ] = None,
+    numeric: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="A feature that is a number.")] = None,
     directed: Annotated[bool, typer.Option("--directed", help="Edges have a direction, source to target.")] = False,
     model: Annotated[str | None, typer.Option(help="Train this model alone; see `asgat models`.")] = None,
     set_: options.Settings = None,
@@ -66,7 +70,8 @@ def fit(
             raise AsgatError(f"{option} is for a single model; name it with --model, such as --model asgat-plus.")
     settings = options.parse_settings(set_ or [], model_spec(model).config) if model else {}
     options.check_device(device, deterministic)
-    graph = read_graph(edges, nodes, label, id, source, target, weight, split, ignore or [], directed=directed)
+    kinds = categorical or [], numeric or []
+    graph = read_graph(edges, nodes, label, id, source, target, weight, split, ignore or [], *kinds, directed=directed)
     metric = metric.replace("-", "_")
     encoded = encode_user_graph(graph, seed=seed, repeats=repeats, metric=metric)
     health = examine(graph, encoded.dataset, encoded.encoding.class_names, encoded.notes)
@@ -200,6 +205,8 @@ def _train_board(classifier: Any, encoded: Any, health: Health, out: Path, fresh
 
 def print_health(health: Health) -> None:
     """The statistics of a graph, what was changed, and advice."""
+    from asgat.tabular.caution import Caution
+
     title, columns = f"Health of {escape(health.name)}", ("what", "figures")
     table = make_table(title, columns, left=columns, no_wrap=("what",), show_header=False)
     table.add_row("nodes", f"{health.nodes:,}, {health.isolated:,} without an edge")
@@ -216,7 +223,7 @@ def print_health(health: Health) -> None:
         table.add_row("β of nodes", _histogram(health.beta_histogram))
     console.print(table)
     for change in health.changes:
-        say(f"· {change}", wrap=True)
+        say(f"{'!' if isinstance(change, Caution) else '·'} {change}", wrap=True)
     for advice in health.advice:
         say(f"→ {advice.setting} = {advice.value}: {advice.reason}.", wrap=True)
 

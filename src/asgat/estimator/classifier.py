@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from asgat.config import ASGATConfig, SpectralConfig, TrainConfig
 from asgat.data.dataset import Dataset
 from asgat.data.digest import dataset_digest
-from asgat.errors import AsgatError
+from asgat.errors import AsgatError, suggest
 from asgat.estimator.encoded_graph import (
     USER_PROTOCOL,
     EncodedGraph,
@@ -50,6 +50,7 @@ from asgat.leaderboard.contest import Report
 from asgat.leaderboard.field import Candidate
 from asgat.leaderboard.standings import Leaderboard
 from asgat.nn.registry import make_config, model_spec
+from asgat.tabular.caution import warn_of
 from asgat.tabular.column import Column
 from asgat.tabular.conversions import as_user_graph
 from asgat.tabular.user_graph import UserGraph
@@ -148,14 +149,24 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Args:
             graph: as in :func:`asgat.tabular.conversions.as_user_graph`.
-            y: a label per node; None, NaN, "" or -1 where there is none. By default those the graph has.
+            y: a label per node; None, NaN, "" or -1 where there is none. Or the name of the column, node attribute or
+                tensor that holds them. By default those the graph has.
             mask: the nodes to learn from, as a mask or as indices; by default those of the graph's split, or all that
                 have a label.
             val_mask: the nodes for early stopping; by default a quarter of the mask's, by class.
             x: features [N, F], where the graph has none.
+
+        Warns:
+            UserWarning: the data likely hold a mistake, such as a feature that is a copy of the label.
         """
-        user_graph = as_user_graph(graph, x, self.directed)
+        label = y if isinstance(y, str) else None
+        user_graph = as_user_graph(graph, x, self.directed, label)
+        if label is not None and user_graph.label is None:
+            known = [column.name for column in as_user_graph(graph, directed=self.directed).features]
+            raise AsgatError(f"The nodes have no column {label!r} of labels. {suggest(label, known[:30])}")
+        y = y if label is None else None
         encoded = encode_user_graph(user_graph, y, mask, val_mask, self.seed, test=False, metric=self.metric)
+        warn_of(encoded.notes)
         return self.fit_encoded(encoded) if self.preset is None else self.fit_leaderboard(encoded)
 
     def fit_encoded(
@@ -275,7 +286,7 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, graph: Any = None, x: Any = None) -> npt.NDArray[np.float64]:
         """Probabilities of the classes, [nodes, classes], rows as in :meth:`predict`."""
         self._check_fitted()
-        user_graph = None if graph is None else as_user_graph(graph, x, self.directed_)
+        user_graph = None if graph is None else self._read(graph, x)
         inputs = self._inputs if user_graph is None else self._inputs_of(user_graph)
         probability = checked_probability(self.module_.eval()(*inputs))
         return np.asarray(probability if user_graph is None else probability[user_graph.nodes])
@@ -295,7 +306,7 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if not len(nodes):
                 raise AsgatError("The fitted graph has no test nodes; give a graph and labels to score.")
             return float(np.mean(self.predict()[nodes] == self.classes_[self.dataset_.y[nodes]]))
-        user_graph = as_user_graph(graph, x, self.directed_)
+        user_graph = self._read(graph, x)
         label = label_column(user_graph, y)
         if mask is not None and user_graph.chosen is not None:
             raise AsgatError("Nodes were selected already; leave out the mask.")
@@ -306,6 +317,10 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         predicted = self.predict_proba(user_graph.select(None)).argmax(axis=1)
         truth = label.texts()
         return float(np.mean([names[predicted[node]] == truth[node] for node in np.flatnonzero(wanted).tolist()]))
+
+    def _read(self, graph: Any, x: Any) -> UserGraph:
+        """A graph as the fitted one was read: the column of the labels, if it is there, is no feature."""
+        return as_user_graph(graph, x, self.directed_, self.encoding_.columns.get("label"))
 
     @cached_property
     def _inputs(self) -> tuple[Any, ...]:

@@ -12,12 +12,18 @@ import numpy.typing as npt
 from asgat.data.dataset import Dataset, Split
 from asgat.data.splits import split_from_masks
 from asgat.errors import AsgatError
+from asgat.tabular.caution import Caution
 from asgat.tabular.column import Column
 from asgat.tabular.direction import MOST_ONE_WAY
-from asgat.tabular.encoder import FeatureEncoder
+from asgat.tabular.encoder import FeatureEncoder, quoted
 from asgat.tabular.labels import encode_labels, make_split, read_split, split_of_mask
+from asgat.tabular.suspects import find_splits, forms_of_label, is_complete, looks_like
 from asgat.tabular.user_graph import UserGraph
 
+NOT_MEASURED = {
+    "codes": "codes: whole numbers that name things. `--categorical COLUMN` gives every value a column of its own.",
+    "ids": "numbers of the nodes, which say nothing about other nodes. `--ignore COLUMN` leaves a column out.",
+}
 USER_PROTOCOL = "own"  # the protocol of a user's graph, as run directories have it
 
 
@@ -103,6 +109,7 @@ def encode_user_graph(
     notes, num_nodes = list(user_graph.notes), user_graph.num_nodes
     codes, classes = encode_labels(label_column(user_graph, y), notes)
     mask = user_graph.chosen if mask is None else mask
+    user_graph, unused = _leave_out(user_graph, codes, mask is not None, notes)
     given = val_mask is not None if mask is not None else user_graph.split is not None
 
     def draw(seed: int, notes: list[str]) -> Split:
@@ -126,11 +133,48 @@ def encode_user_graph(
     lacking = np.setdiff1d(np.unique(codes[codes >= 0]), codes[split.train])
     if len(lacking):
         notes.append(f"No training node is of class {str(classes[lacking[0]])!r:.60}; it cannot be learned.")
-    encoder = FeatureEncoder.fit(user_graph.features)
+    encoder = FeatureEncoder.fit(user_graph.features, unused)
     x, _ = encoder.transform(user_graph.features, user_graph.graph)
     dataset = Dataset(user_graph.name, user_graph.graph, x, codes, splits, len(classes), metric, USER_PROTOCOL)
     encoding = Encoding(encoder, np.array(classes.tolist()), dict(user_graph.columns))
     return EncodedGraph(user_graph, dataset, encoding, [*notes, *encoder.notes], given)
+
+
+def _leave_out(
+    user_graph: UserGraph, codes: npt.NDArray[np.int64], masked: bool, notes: list[str]
+) -> tuple[UserGraph, set[str]]:
+    """The graph with the split one of its columns holds, unless there is one, and the columns that are no features."""
+    unused: set[str] = set()
+    for columns, parts in find_splits(user_graph.features):
+        names = quoted([column.name for column in columns])
+        unused.update(column.name for column in columns)
+        if masked or user_graph.split is not None:
+            what = "which part a node is in, and another split is used: left out"
+        elif not is_complete(parts, codes):
+            what = "which part a node is in, but not for all labelled nodes and parts: left out. `--split` takes it"
+        else:
+            what = "which part a node is in: used as the split"
+            user_graph = user_graph.with_split(parts)
+        verb = "say" if len(columns) > 1 else "says"
+        notes.append(Caution(f"{names} {verb} {what}."))
+    features = [column for column in user_graph.features if column.name not in unused]
+    leaks = forms_of_label([column for column in features if column.name not in user_graph.declared], codes)
+    if leaks:
+        names = quoted([column.name for column in leaks])
+        notes.append(
+            Caution(
+                f"{names} {'tell' if len(leaks) > 1 else 'tells'} the class of the labelled nodes, as a copy of the "
+                "label does: left out. If new nodes have such values, too, `--categorical` or `--numeric` keeps them."
+            )
+        )
+        unused.update(column.name for column in leaks)
+    rest = [column for column in features if column.name not in unused and column.name not in user_graph.declared]
+    looks = [(column.name, looks_like(column)) for column in rest]
+    for kind, what in NOT_MEASURED.items():
+        found = [name for name, look in looks if look == kind]
+        if found:
+            notes.append(f"{quoted(found)} may be {what}")
+    return user_graph, unused
 
 
 def apply_encoding(user_graph: UserGraph, encoding: Encoding) -> tuple[Dataset, list[str]]:

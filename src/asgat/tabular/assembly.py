@@ -1,7 +1,7 @@
 """A user's tables of edges and nodes as one graph: columns get their roles, and ids are matched."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asgat.errors import AsgatError, brief
+from asgat.tabular.caution import Caution
 from asgat.tabular.column import Column
 from asgat.tabular.direction import reciprocal_share
 from asgat.tabular.graphml import read_graphml
@@ -71,6 +72,8 @@ def assemble(
     weight: str | None = None,
     split: str | None = None,
     ignore: Sequence[str] = (),  # columns that are not features
+    categorical: Sequence[str] = (),  # columns whose numbers are names, such as codes
+    numeric: Sequence[str] = (),  # columns that are numbers, whatever they look like
     optional: Sequence[str] = (),  # those of the roles label and split whose column may be absent
     name: str = "graph",  # for reports
     numbered: bool = False,  # nodes without ids are numbered from 0, and a negative label means that there is none
@@ -82,6 +85,7 @@ def assemble(
     label = None if "label" in optional and label not in nodes.columns else label
     split = None if "split" in optional and split not in nodes.columns else split
     notes = [*nodes.notes, *edges.notes]
+    _check_order(edges, nodes, label)
     id = id or _guess_id(nodes, label, notes)
     if not len(nodes):
         raise AsgatError(f"{nodes.source} has no nodes: it has a heading but no row.")
@@ -97,6 +101,10 @@ def assemble(
             f"{edges.source} seems to have no heading: its first line, {source},{target}, names two nodes; "
             "add a line such as source,target above it."
         )
+    others = [name for name in edges.columns if name not in (source, target, weight)]
+    if others:
+        advice = "" if weight is not None else "; --weight COLUMN takes one as the weight of the edges"
+        notes.append(Caution(f"{_headings(others)} of {edges.source} {_are(others)} not used{advice}."))
     if not len(edges):
         notes.append(f"{edges.source} has no edges; every node is predicted from its own features.")
     ends = np.stack([_match(edges, end, number, nodes.source) for end in (source, target)])
@@ -108,11 +116,56 @@ def assemble(
     for column in ignore:
         nodes.column(column, "--ignore")
     taken = {id, label, split, *ignore}
-    features = [column for heading, column in nodes.columns.items() if heading not in taken]
+    kinds = _kinds(nodes, taken, categorical, numeric)
+    features = [kinds.get(heading, column) for heading, column in nodes.columns.items() if heading not in taken]
     roles = {"id": id, "source": source, "target": target, "weight": weight, "label": label, "split": split}
     share = reciprocal_share(ends, len(ids), listed_once=True)
     known = label_column, split_column
-    return UserGraph(ids, ends, features, given, *known, roles, notes, name, directed=directed, reciprocal=share)
+    user_graph = UserGraph(ids, ends, features, given, *known, roles, notes, name, directed=directed, reciprocal=share)
+    return replace(user_graph, declared=tuple(kinds))
+
+
+def _check_order(edges: Table, nodes: Table, label: str | None) -> None:
+    """Refuses two tables that were given in the wrong order, as their headings show."""
+    edge_names, node_names = ({name.lower() for name in table.columns} for table in (edges, nodes))
+    ends = next((pair for pair in ENDS if set(pair) <= node_names and not set(pair) <= edge_names), None)
+    if ends is not None and len(nodes.columns) <= 3 and label not in nodes.columns:
+        found = f"{nodes.source} has the columns {ends[0]!r} and {ends[1]!r}"
+    elif label is not None and label in edges.columns and label not in nodes.columns:
+        found = f"the label {label!r} is a column of {edges.source}"
+    else:
+        return
+    raise AsgatError(f"The tables of edges and nodes seem to be swapped: {found}. Exchange --edges and --nodes.")
+
+
+def _kinds(
+    nodes: Table, taken: Collection[str | None], categorical: Sequence[str], numeric: Sequence[str]
+) -> dict[str, Column]:
+    """The columns whose kind the user has named."""
+    kinds = {}
+    for heading in (*categorical, *numeric):
+        option = "--categorical" if heading in categorical else "--numeric"
+        column = nodes.column(heading, option)
+        if heading in taken:
+            raise AsgatError(f"The column {heading!r} is not a feature; leave out {option} {heading}.")
+        if heading in categorical and heading in numeric:
+            raise AsgatError(f"The column {heading!r} cannot be categorical and numeric; choose one.")
+        if option == "--numeric" and column.numbers is None:
+            raise AsgatError(
+                f"The column {heading!r} of {nodes.source} holds {column.first_text()!r:.80}, which is not a number "
+                "(--numeric); empty such cells, or leave out the option."
+            )
+        kinds[heading] = replace(column, is_category=option == "--categorical")
+    return kinds
+
+
+def _headings(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:5]) + (", …" if len(names) > 5 else "")
+    return f"The column{'s' if len(names) > 1 else ''} {shown}"
+
+
+def _are(names: Sequence[str]) -> str:
+    return "are" if len(names) > 1 else "is"
 
 
 def _guess_id(nodes: Table, label: str | None, notes: list[str]) -> str:
@@ -182,11 +235,26 @@ def _match(edges: Table, name: str, number: dict[str, int], where: str) -> npt.N
             raise AsgatError(f"{edges.source} names no node in row {first + 1} of the column {name!r}.")
         missing = len({texts[i] for i in np.flatnonzero(rows < 0).tolist()})
         others = f" and {missing - 1:,} more" if missing > 1 else ""
+        plain = {_bare(text): text for text in number}
+        alike = plain.get(_bare(unknown))
+        todo = (
+            "add these nodes or drop their edges"
+            if alike is None
+            else f"it has {alike[:80]!r}, so write ids in one way"
+        )
         raise AsgatError(
             f"{edges.source} names the node {unknown[:80]!r} in the column {name!r}, which {where} does not "
-            f"have{others}; add these nodes or drop their edges."
+            f"have{others}; {todo}."
         )
     return np.asarray(rows[place]).reshape(-1)
+
+
+def _bare(text: str) -> str:
+    """An id without what two files often write in different ways: 7, 7.0 and 007; case."""
+    try:
+        return str(float(text)) if text.isascii() else text.casefold()
+    except ValueError:
+        return text.casefold()
 
 
 def _weights(column: Column, where: str) -> npt.NDArray[np.float64]:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -15,6 +15,7 @@ from asgat.errors import AsgatError
 MISSING = frozenset(
     {"", "#N/A", "#NA", "-NaN", "-nan", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"}
 )
+MASKS = ("train_mask", "val_mask", "test_mask")  # columns that say which part a node is in
 BOOLEANS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0, "t": 1.0, "f": 0.0}
 
 
@@ -30,6 +31,7 @@ class Column:
     name: str
     values: Sequence[str] | npt.NDArray[Any]
     missing: npt.NDArray[np.bool_]
+    is_category: bool = False  # numbers name things too, and do not measure
 
     @classmethod
     def of_texts(cls, name: str, values: Sequence[str]) -> Self:
@@ -59,7 +61,8 @@ class Column:
                 pass  # ids beyond 64 bits are texts
         if any(issubclass(kind, (dict, list, tuple, set, np.ndarray)) for kind in kinds):
             raise AsgatError(f"The column {name!r} holds lists or tables; give one number or word per node.")
-        return cls.of_texts(name, ["" if item is None else str(item) for item in items])
+        words = bool(kinds) and all(issubclass(kind, str) for kind in kinds)  # a digit in quotes is a word
+        return replace(cls.of_texts(name, ["" if item is None else str(item) for item in items]), is_category=words)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -72,7 +75,7 @@ class Column:
         """The same column for some rows."""
         values = self.values
         part = values[nodes] if isinstance(values, np.ndarray) else [values[i] for i in nodes.tolist()]
-        return type(self)(self.name, part, self.missing[nodes])
+        return type(self)(self.name, part, self.missing[nodes], self.is_category)
 
     @property
     def numbers(self) -> npt.NDArray[np.float64] | None:

@@ -8,13 +8,14 @@ import numpy as np
 from asgat.errors import AsgatError
 from asgat.graph import Graph
 from asgat.tabular.assembly import assemble
+from asgat.tabular.caution import Caution
 from asgat.tabular.column import Column
 from asgat.tabular.direction import reciprocal_share
 from asgat.tabular.table import frame_to_table
 from asgat.tabular.user_graph import UserGraph
 
 
-def as_user_graph(graph: Any, x: Any = None, directed: bool = False) -> UserGraph:
+def as_user_graph(graph: Any, x: Any = None, directed: bool = False, label: str | None = None) -> UserGraph:
     """Any supported graph as a :class:`UserGraph`.
 
     Args:
@@ -23,19 +24,23 @@ def as_user_graph(graph: Any, x: Any = None, directed: bool = False) -> UserGrap
         x: features [N, F], for graphs without features.
         directed: whether the direction of edges is used; edges of an undirected graph then run both ways. Without it,
             a directed graph is read as undirected.
+        label: the column, node attribute or tensor with the labels, which is no feature. Where the graph lacks it, it
+            has no labels. By default those a :class:`UserGraph` has, or ``y`` of a PyG ``Data``.
     """
     if isinstance(graph, UserGraph):
         if graph.directed != directed:
             raise AsgatError(f"The graph was read with directed={graph.directed}, not {directed}; read it again.")
-        return graph if x is None else replace(graph, features=_columns_of(x, graph.num_nodes))
+        own = graph if label is None else graph.with_label(label)
+        return own if x is None else replace(own, features=_columns_of(x, own.num_nodes))
     if isinstance(graph, Graph):
         return _from_graph(graph, x, directed)
     if isinstance(graph, tuple) and len(graph) == 2 and all(hasattr(part, "columns") for part in graph):
-        return from_frames(*graph, x=x, directed=directed)
+        return from_frames(*graph, x=x, directed=directed, label=label, optional=("label",))
     if hasattr(graph, "edge_index"):
-        return from_pyg(graph, x, directed)
+        return from_pyg(graph, x, directed, label or "y")
     if hasattr(graph, "nodes") and hasattr(graph, "edges"):
-        return from_networkx(graph, x, directed=directed)
+        known = label if any(label in held for _, held in graph.nodes(data=True)) else None
+        return from_networkx(graph, x, label=known, directed=directed)
     if hasattr(graph, "tocoo"):
         return _from_graph(Graph.from_scipy(graph, directed=True), x, directed)
     raise AsgatError(
@@ -65,17 +70,21 @@ def from_networkx(
     features = user_graph.features if x is not None else [columns[name] for name in columns if name != label]
     ids = [str(node) for node in graph.nodes]
     known = columns[label] if label is not None else None
-    return replace(user_graph, ids=ids, features=features, label=known, columns={"label": label}, name="networkx")
+    user_graph = replace(user_graph, ids=ids, features=features, label=known, columns={"label": label})
+    others = dict.fromkeys(str(key) for *_, held in graph.edges(data=True) for key in held if key != weight)
+    notes = [Caution(f"Attributes of the edges are not used: {', '.join(list(others)[:5])}.")] if others else []
+    return replace(user_graph, notes=notes, name="networkx")
 
 
-def from_pyg(data: Any, x: Any = None, directed: bool = False) -> UserGraph:
+def from_pyg(data: Any, x: Any = None, directed: bool = False, label: str = "y") -> UserGraph:
     """From a PyG ``Data``: features ``x``, labels ``y`` (-1 without one), masks ``train_mask`` and so on, of several
-    splits the first."""
+    splits the first; ``label`` names another tensor of labels."""
     graph = Graph.from_pyg(data, directed=True)
-    label = split = None
-    if data.get("y") is not None and data.y.dim() == 1 and len(data.y) == graph.num_nodes:
-        y = data.y.cpu().numpy()
-        label = Column("y", y, y < 0)
+    known = split = None
+    held = data.get(label)
+    if held is not None and tuple(held.shape) in ((graph.num_nodes,), (graph.num_nodes, 1)):
+        y = held.reshape(-1).cpu().numpy()
+        known = Column.of_array(label, y, y < 0) if y.dtype.kind != "b" else Column.of_array(label, y)
     if data.get("train_mask") is not None:
         parts = np.full(graph.num_nodes, "", dtype=object)
         for part in ("train", "val", "test"):
@@ -84,7 +93,11 @@ def from_pyg(data: Any, x: Any = None, directed: bool = False) -> UserGraph:
                 parts[(mask if mask.dim() == 1 else mask[:, 0]).cpu().numpy()] = part
         split = Column.of_texts("split", parts.tolist())
     user_graph = _from_graph(graph, x if x is not None else data.get("x"), directed)
-    return replace(user_graph, label=label, split=split, name="pyg")
+    notes = []
+    if data.get("edge_attr") is not None:
+        advice = "" if data.get("edge_weight") is not None else "; edge_weight takes a number per edge"
+        notes.append(Caution(f"edge_attr is not used{advice}."))
+    return replace(user_graph, label=known, split=split, columns={"label": label}, notes=notes, name="pyg")
 
 
 def _from_graph(graph: Graph, x: Any, directed: bool) -> UserGraph:

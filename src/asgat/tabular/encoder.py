@@ -1,7 +1,7 @@
 """Features as numbers: fitted on one graph, stored, and applied to any other with the same columns."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NamedTuple, Self
 
@@ -66,10 +66,12 @@ class FeatureEncoder:
     notes: tuple[str, ...] = field(default=(), compare=False)
 
     @classmethod
-    def fit(cls, columns: Sequence[Column]) -> Self:
-        """Decides from the values what each column is."""
+    def fit(cls, columns: Sequence[Column], unused: Collection[str] = ()) -> Self:
+        """Decides from the values what each column is; those in ``unused`` are left out without a note."""
         found: dict[str, list[str]] = {}  # columns by what there is to report about them
-        features = tuple(_fit(column, found) for column in columns)
+        features = tuple(
+            Feature(column.name, "unused") if column.name in unused else _fit(column, found) for column in columns
+        )
         degree = not any(feature.outputs for feature in features)
         notes = [f"{_columns(names)}: {what}." for what, names in found.items()]
         if degree:
@@ -84,10 +86,10 @@ class FeatureEncoder:
         """The encoded features [N, F], and notes in sentences; an error names columns that differ from the fitted."""
         given = {column.name: column for column in columns}
         fitted = {feature.name for feature in self.features}
-        absent = [feature.name for feature in self.features if feature.name not in given]
+        absent = [feature.name for feature in self.features if feature.outputs and feature.name not in given]
         extra = [name for name in given if name not in fitted]
         if absent or extra:
-            parts = [f"lack {_quoted(absent)}"] * bool(absent) + [f"have {_quoted(extra)} as well"] * bool(extra)
+            parts = [f"lack {quoted(absent)}"] * bool(absent) + [f"have {quoted(extra)} as well"] * bool(extra)
             raise AsgatError(
                 f"The columns differ from those the model was fitted on: these nodes {' and '.join(parts)}; "
                 "give the same columns, or leave some out with --ignore."
@@ -154,6 +156,8 @@ def _fit(column: Column, found: dict[str, list[str]]) -> Feature:
         return Feature(column.name, "unused")
 
     numbers = column.numbers
+    if column.is_category and numbers is not None and not np.isin(numbers[~np.isnan(numbers)], (0.0, 1.0)).all():
+        numbers = None if _repeat(column) else numbers
     missing = column.missing if numbers is None else ~np.isfinite(numbers)
     absent = int(missing.sum())
     if absent == len(column):
@@ -170,12 +174,18 @@ def _fit(column: Column, found: dict[str, list[str]]) -> Feature:
     counts = Counter(text for text, empty in zip(column.texts(), missing.tolist(), strict=True) if not empty)
     if len(counts) == 1 and not absent:
         return unused("the value is the same everywhere")
-    if len(counts) > MAX_CATEGORIES and len(counts) > 0.5 * sum(counts.values()):
+    if not _repeat(column):
         return unused("most texts occur once and so say nothing about other nodes")
     kept = sorted(sorted(counts), key=lambda value: -counts[value])[:MAX_CATEGORIES]
     if len(counts) > MAX_CATEGORIES:
         report(f"many values; the {MAX_CATEGORIES} most frequent have a column each", f" ({len(counts):,})")
     return Feature(column.name, "category", 0.0, 1.0, tuple(sorted(kept)), len(counts) > len(kept), absent > 0)
+
+
+def _repeat(column: Column) -> bool:
+    """Whether the values of a column are few or repeat, so that one says something about other nodes."""
+    distinct = len({text for text in column.texts() if text})
+    return distinct <= MAX_CATEGORIES or distinct <= 0.5 * int((~column.missing).sum())
 
 
 def _centre_and_scale(values: npt.NDArray[np.float64]) -> tuple[float, float]:
@@ -236,6 +246,6 @@ def _columns(names: Sequence[str]) -> str:
     return f"{len(names)} columns ({', '.join(names[:5])}{', …' if len(names) > 5 else ''})"
 
 
-def _quoted(names: Sequence[str]) -> str:
+def quoted(names: Sequence[str]) -> str:
     shown = ", ".join(repr(name) for name in names[:10])
     return shown + (f" and {len(names) - 10} more" if len(names) > 10 else "")

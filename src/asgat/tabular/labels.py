@@ -9,6 +9,7 @@ import numpy.typing as npt
 from asgat.data.dataset import Split
 from asgat.data.splits import split_from_masks, stratified_splits
 from asgat.errors import AsgatError
+from asgat.tabular.caution import Caution
 from asgat.tabular.column import MISSING, Column
 
 TRAIN, VAL = 0.6, 0.2  # shares of every class; the rest is the test part
@@ -18,6 +19,9 @@ PARTS = {
     **dict.fromkeys(("", "none"), ""),
     "test": "test",
 }
+# Labels that often mean that there is none; read as classes all the same.
+DOUBTFUL = frozenset({"unknown", "unlabelled", "unlabeled", "undefined", "missing", "?", "??", "-", "--", "-1", "tbd"})
+MANY = 20  # classes that are numbers
 
 
 def encode_labels(label: Column, notes: list[str] | None = None) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
@@ -50,7 +54,22 @@ def encode_labels(label: Column, notes: list[str] | None = None) -> tuple[npt.ND
     if len(classes) > 0.5 * len(values) and len(classes) > 20:
         raise AsgatError(
             f"The column {label.name!r} has {len(classes):,} different values at {len(values):,} nodes; these are not "
-            "classes. Name another --label, or put the values into bins."
+            "classes. A model here learns classes, not quantities: name another --label, or put the values into bins."
+        )
+    notes.extend(
+        Caution(
+            f"{count:,} nodes are labelled {str(name)!r}, which is taken as a class of its own. If their class is not "
+            "known, leave their label empty."
+        )
+        for name, count in zip(classes, counts, strict=True)
+        if str(name).lower() in DOUBTFUL
+    )
+    if _are_quantities(classes):
+        notes.append(
+            Caution(
+                f"The label {label.name!r} has {len(classes):,} different numbers. Each is a class of its own and "
+                "their order is not used: this is classification. Put quantities into bins."
+            )
         )
     rare = [str(name) for name, count in zip(classes, counts, strict=True) if count == 1]
     if rare:
@@ -59,6 +78,16 @@ def encode_labels(label: Column, notes: list[str] | None = None) -> tuple[npt.ND
     codes = np.full(len(label), -1, dtype=np.int64)
     codes[present] = numbers.reshape(-1)
     return codes, classes
+
+
+def _are_quantities(classes: npt.NDArray[Any]) -> bool:
+    """Whether classes are many numbers, or fractions, and not class numbers from 0 without a gap."""
+    try:
+        numbers = np.sort(classes.astype(np.float64))
+    except ValueError:
+        return False
+    fractions = bool((numbers != np.round(numbers)).any())
+    return fractions or (len(numbers) > MANY and not np.array_equal(numbers, np.arange(len(numbers))))
 
 
 def make_split(y: npt.NDArray[np.int64], seed: int, notes: list[str]) -> Split:

@@ -4,7 +4,7 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from asgat.errors import AsgatError, suggest
 from asgat.files.npz import read_npz
 from asgat.files.user_file import UserFile, read_user_file
-from asgat.tabular.column import Column
+from asgat.tabular.column import MASKS, Column
 
 MAX_COLUMNS = 100_000
 CELL_BYTES = 8
@@ -234,6 +234,8 @@ def _edge_arrays(raw: UserFile, arrays: dict[str, npt.NDArray[Any]], row_bytes: 
 
 
 def _is_column(name: str, array: npt.NDArray[Any]) -> bool:
+    if name in MASKS:
+        return array.ndim == 1
     return name not in NOT_COLUMNS and not name.endswith(("_mask", "_masks")) and array.ndim in (1, 2)
 
 
@@ -244,5 +246,6 @@ def frame_to_table(frame: Any, source: str) -> Table:
     columns = {}
     for name, key in zip(names, frame.columns, strict=True):
         cells = zip(frame[key].tolist(), frame[key].isna().tolist(), strict=True)
-        columns[name] = Column.of_objects(name, (None if absent else value for value, absent in cells))
+        column = Column.of_objects(name, (None if absent else value for value, absent in cells))
+        columns[name] = replace(column, is_category=True) if str(frame[key].dtype) == "category" else column
     return Table(columns, source)

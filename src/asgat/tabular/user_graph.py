@@ -31,6 +31,7 @@ class UserGraph:
     name: str = "graph"
     chosen: npt.NDArray[np.int64] | None = None  # rows of the selected nodes; None is all
     directed: bool = False  # whether the direction of edges is used
+    declared: Sequence[str] = ()  # features of which the user says that they are numbers or categories
     reciprocal: float | None = None  # their :func:`~asgat.tabular.direction.reciprocal_share`
 
     @cached_property
@@ -42,6 +43,22 @@ class UserGraph:
         """The same graph with these nodes selected, all of them for None."""
         other = replace(self, chosen=chosen)
         other.__dict__["graph"] = self.graph  # built once
+        return other
+
+    def with_label(self, name: str) -> Self:
+        """The same graph with the labels in a column, which is no feature then; without any if there is no such one."""
+        if self.label is not None and name in (self.columns.get("label"), self.label.name):
+            return self
+        column = next((column for column in self.features if column.name == name), None)
+        features = [other for other in self.features if other is not column]
+        other = replace(self, label=column, features=features, columns={**self.columns, "label": name})
+        other.__dict__["graph"] = self.graph
+        return other
+
+    def with_split(self, split: Column) -> Self:
+        """The same graph with the part every node is in."""
+        other = replace(self, split=split)
+        other.__dict__["graph"] = self.graph
         return other
 
     @property
