@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.kernels.devices import opcheck
 from torch import Tensor
 
 from asgat.kernels.operator import Operator
@@ -46,7 +47,7 @@ def test_compiled_it_is_one_operator() -> None:
 
 
 def test_registered_as_it_should() -> None:
-    torch.library.opcheck(cube.registered, (torch.randn(3, dtype=torch.float64, requires_grad=True), 2.0))
+    opcheck(cube, torch.randn(3, dtype=torch.float64, requires_grad=True), 2.0)
 
 
 def test_without_backward_there_is_no_gradient() -> None:

@@ -303,4 +303,4 @@ def test_rescore_repeats_scores_and_their_gradient():
     (expected,) = torch.autograd.grad((weight * score)[finite].sum(), coefficients, retain_graph=True)
     (found,) = torch.autograd.grad((weight * again)[finite].sum(), coefficients)
     assert torch.equal(found, expected)
-    torch.library.opcheck(torch.ops.asgat.rescore.default, (value, coefficients, position, score.detach()))
+    opcheck(torch.ops.asgat.rescore.default, value, coefficients, position, score.detach())

@@ -142,12 +142,8 @@ def test_hubs_beyond_the_fanout_stay_in_bounds(monkeypatch, fanout):
 
 
 def test_a_full_row_beside_a_hub_is_exact(monkeypatch):
-    monkeypatch.setattr(
-        module,
-        "fanout_for",
-        lambda candidates: 4,
-        # the hub of 20 is looked at from its leaves, whose rows are short
-    )
+    # The hub of 20 is looked at from its leaves, whose rows are short.
+    monkeypatch.setattr(module, "fanout_for", lambda candidates: 4)
     x = shifted(Graph.from_edges([[0] * 20, list(range(1, 21))], edge_weight=np.linspace(0.1, 2.0, 20)))
     table = build_truncated(x, 4, candidates=5, keep=21, dtype=torch.float64, rows=[0])
     assert 0 in table.index.tolist()
