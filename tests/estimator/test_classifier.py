@@ -377,7 +377,8 @@ def test_labels_named_by_their_column(make, blocks, names):
     model = ASGATClassifier(**ONE_EPOCH).fit(graph, y="kind")
     assert model.classes_.tolist() == ["high", "low"]
     assert model.dataset_.num_features == 8
-    assert model.score(graph) == pytest.approx(np.mean(model.predict(graph) == names))
+    accuracy = pytest.approx(np.mean(model.predict(graph) == names))
+    assert model.score(graph) == model.score(graph, "kind") == accuracy
     unlabelled = make(blocks, blocks.x, {})
     np.testing.assert_array_equal(model.predict(unlabelled), model.predict())
     with pytest.raises(AsgatError, match=r"no column 'kin' of labels\. Did you mean 'kind'"):

@@ -296,7 +296,7 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Args:
             graph: as for :meth:`fit`; None is the test part of the fitted graph, the labelled nodes not trained on.
-            y: labels of its nodes; by default those it has.
+            y: labels of its nodes, or the name of their column; by default those it has.
             mask: the nodes to score; by default all that have a label.
             x: features, where the graph has none.
         """
@@ -306,8 +306,8 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if not len(nodes):
                 raise AsgatError("The fitted graph has no test nodes; give a graph and labels to score.")
             return float(np.mean(self.predict()[nodes] == self.classes_[self.dataset_.y[nodes]]))
-        user_graph = self._read(graph, x)
-        label = label_column(user_graph, y)
+        user_graph = self._read(graph, x, y if isinstance(y, str) else None)
+        label = label_column(user_graph, None if isinstance(y, str) else y)
         if mask is not None and user_graph.chosen is not None:
             raise AsgatError("Nodes were selected already; leave out the mask.")
         wanted = as_mask(user_graph.nodes if mask is None else mask, user_graph.num_nodes) & ~label.missing
@@ -318,9 +318,9 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         truth = label.texts()
         return float(np.mean([names[predicted[node]] == truth[node] for node in np.flatnonzero(wanted).tolist()]))
 
-    def _read(self, graph: Any, x: Any) -> UserGraph:
+    def _read(self, graph: Any, x: Any, label: str | None = None) -> UserGraph:
         """A graph as the fitted one was read: the column of the labels, if it is there, is no feature."""
-        return as_user_graph(graph, x, self.directed_, self.encoding_.columns.get("label"))
+        return as_user_graph(graph, x, self.directed_, label or self.encoding_.columns.get("label"))
 
     @cached_property
     def _inputs(self) -> tuple[Any, ...]:
