@@ -103,5 +103,5 @@ def test_the_guide_states_the_thresholds_of_the_advice():
 
 def test_departures_from_the_paper_are_named():
     text = (ROOT / "docs" / "choosing.md").read_text(encoding="utf-8")
-    assert "Every layer has a learned bias" in text
+    assert "every layer has a learned bias" in text
     assert f"The default setting is `elu={ASGATConfig().elu}`" in text
