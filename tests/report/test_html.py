@@ -255,6 +255,8 @@ def test_the_leaderboard_and_the_features_of_a_node_are_shown(browser, tmp_path,
     assert browser.evaluate("document.getElementById('filters').hidden && document.getElementById('distance').hidden")
     assert browser.evaluate("document.images.length") == 0
     assert browser.evaluate(CUT_LABELS) == []
+    board = "document.querySelector('#leaderboard .scroll')"
+    assert browser.evaluate(f"{board}.scrollWidth <= {board}.clientWidth")
     other = pick_other(browser)
     assert browser.evaluate("document.querySelector('.facts dd').textContent") == other
     assert browser.evaluate("document.getElementById('features').innerText").split() != ["age", "42", "town", "Oslo"]
