@@ -31,7 +31,13 @@ def test_from_files_to_predictions(asgat):
     write_graph(120)
     code, output, errors = asgat(*BOARD, "--json", "result.json")
     assert code == 0, errors
-    for words in ("Health of nodes", "Leaderboard of nodes: micro-F1 in percent", "Chosen on validation", "guessing"):
+    name = Path().absolute().name
+    for words in (
+        f"Health of {name}",
+        f"Leaderboard of {name}: micro-F1 in percent",
+        "Chosen on validation",
+        "guessing",
+    ):
         assert words in output
     assert re.search(r"→ (Better than|Not surely better than) guessing", output)
     assert re.search(r"→ (The graph|It is not sure)", output)
