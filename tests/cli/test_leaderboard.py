@@ -136,7 +136,7 @@ def test_edges_with_a_direction(asgat):
 
 def test_the_table_fits_a_terminal_of_eighty_characters(asgat, monkeypatch):
     write_graph(120)
-    monkeypatch.setattr(console, "width", 80)
+    monkeypatch.setattr(console, "_width", 80)
     code, output, _ = asgat(*BOARD, "--repeats", "2")
     assert code == 0
     assert "mean of 2 repeats" in output
