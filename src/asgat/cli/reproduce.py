@@ -9,7 +9,10 @@ from asgat.cli import options
 from asgat.cli.output import check_writable, console, errors, make_table, resumable, say
 from asgat.errors import AsgatError, suggest
 
-NAMES = "micro, macro, directed, heterophilous, heterophilic-nodes, sparsity, k-sweep, frequency, heads, heat, illustration, approximations, authors"
+NAMES = (
+    "micro, macro, directed, heterophilous, heterophilic-nodes, sparsity, k-sweep, frequency, heads, heat, illustration, "
+    "approximations, authors"
+)
 ALL = "all"
 
 
