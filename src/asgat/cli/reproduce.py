@@ -10,8 +10,8 @@ from asgat.cli.output import check_writable, console, errors, make_table, resuma
 from asgat.errors import AsgatError, suggest
 
 NAMES = (
-    "micro, macro, directed, heterophilous, heterophilic-nodes, sparsity, k-sweep, frequency, heads, heat, illustration, "
-    "approximations, authors"
+    "micro, macro, directed, heterophilous, heterophilic-nodes, sparsity, k-sweep, frequency, heads, heat, "
+    "illustration, approximations, authors"
 )
 ALL = "all"
 
