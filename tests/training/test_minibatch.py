@@ -138,13 +138,17 @@ def test_settings_that_do_not_work_in_batches_are_refused(model, changes, words)
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_pubmed_in_batches_is_as_good_as_in_one(real_data):
-    """A few epochs of each; `benchmarks/distributed.py minibatch` trains to the end."""
+    """A few epochs of two seeds each; `benchmarks/distributed.py minibatch` trains to the end.
+
+    The recipe's learning rate of 0.1 is too high to compare anything: with it scores of single seeds, in batches or
+    not, differ by up to nine points; with 0.02 by one.
+    """
     from asgat.data import load_dataset
     from asgat.recipe import load_config
 
     data = load_dataset("pubmed", data_dir=real_data)
     scores = []
     for size, epochs in ((None, 150), (2048, 30)):
-        config = load_config("pubmed", "asgat-cheb", {"batch_size": size, "epochs": epochs})
-        scores.append(run(data, "asgat-cheb", config, [0])["micro_f1"]["mean"])
+        config = load_config("pubmed", "asgat-cheb", {"batch_size": size, "epochs": epochs, "lr": 0.02})
+        scores.append(run(data, "asgat-cheb", config, [0, 1])["micro_f1"]["mean"])
     assert scores[1] > scores[0] - 0.015
