@@ -141,7 +141,7 @@ def test_pubmed_in_batches_is_as_good_as_in_one(real_data):
     """A few epochs of two seeds each; `benchmarks/distributed.py minibatch` trains to the end.
 
     The recipe's learning rate of 0.1 is too high to compare anything: with it scores of single seeds, in batches or
-    not, differ by up to nine points; with 0.02 by one.
+    not, differ by up to ten points; with 0.02 by less than two.
     """
     from asgat.data import load_dataset
     from asgat.recipe import load_config
