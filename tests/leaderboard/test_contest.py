@@ -179,6 +179,21 @@ def test_a_candidate_that_cannot_be_built_is_skipped(make, small_field, monkeypa
     assert not contest.cut
 
 
+def test_what_was_trained_before_a_candidate_was_skipped_counts(make, tmp_path, monkeypatch):
+    whole = make(folder=tmp_path)
+    whole._train("first epochs", [(3, 0)], 1e12, 4)
+    resumed = make(folder=tmp_path)
+
+    def task(*_):
+        raise AsgatError("It takes too long.")
+
+    monkeypatch.setattr(resumed.bench, "task", task)
+    resumed._train("to the end", [(2, 0), (3, 0)], 1e12)
+    assert resumed.score(3) == whole.score(3) > 0
+    assert resumed.score(2) == -np.inf
+    assert set(resumed.skipped) == {2, 3}
+
+
 def test_a_table_that_takes_too_long_is_given_up(make, monkeypatch):
     contest = make()
     now = [100.0]

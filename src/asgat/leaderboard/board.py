@@ -239,7 +239,8 @@ def make_board(
         number = best[0] if best[0] is not None else [c.name for c in first.candidates].index(name)
         candidate = first.candidates[number]
         found = [(c, n) for c, n in zip(contests, best, strict=True) if n is not None]
-        if has_test and len(found) == len(contests):
+        built = all(n not in c.skipped for c, n in found)
+        if has_test and built and len(found) == len(contests):
             each = [(c, c.trials[n, 0], c.bench.task(c.candidates[n])) for c, n in found]
             tests[name] = [Answers.of(c.split, c.labels, trial.probability(task)) for c, trial, task in each]
         trial = first.trials.get((number, 0))
@@ -290,7 +291,7 @@ def _best_of_row(contest: Contest, name: str) -> int | None:
 
 def _note(contest: Contest, number: int, trial: Trial | None) -> str:
     if number in contest.skipped:
-        return f"not tried: {contest.skipped[number]}"
+        return f"{'not tried' if trial is None else 'stopped'}: {contest.skipped[number]}"
     if trial is None or trial.failed:
         return "diverged" if trial is not None and trial.run.history else "not tried: no time was left"
     return "" if trial.ended else f"stopped after {trial.epochs} epochs"

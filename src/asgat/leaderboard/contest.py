@@ -199,7 +199,8 @@ class Contest:
         except AsgatError as error:  # too large for the memory, or for the time
             for trial in group:
                 self.skipped[trial.number] = str(error)
-                self.trials.pop((trial.number, trial.fold), None)
+                if trial.failed:  # one of an earlier start keeps its score
+                    self.trials.pop((trial.number, trial.fold), None)
             self.cut = self.cut or isinstance(error, OutOfTimeError)
             return
         for trial in group:
