@@ -164,6 +164,29 @@ def test_the_time_limit_is_kept(make, small_field, preset):
     assert contest.trials[1, 0].epochs > preset.first_epochs
 
 
+def test_time_that_later_candidates_leave_over_goes_back_to_the_earlier(make, monkeypatch):
+    """The first candidate has not ended when its share is over; the others need next to nothing."""
+    contest, now, asked = make(seconds=100.0), [0.0], []
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    contest.clock._start = 0.0
+    ended = set()
+    monkeypatch.setattr(module, "is_done", lambda run, epochs: id(run) in ended)
+
+    def advance(group, until, epochs, tell):
+        number = group[0].number
+        asked.append((number, until - now[0]))
+        now[0] = until if number == 0 and len(asked) == 1 else now[0] + 1.0
+        if not (number == 0 and len(asked) == 1):
+            ended.update(id(trial.run) for trial in group)
+
+    monkeypatch.setattr(contest, "_advance", advance)
+    contest._train("to the end", [(0, 0), (1, 0), (2, 0)], 90.0)
+    numbers, times = zip(*asked, strict=True)
+    assert numbers[0] == numbers[-1] == 0
+    assert times[-1] > times[0], "the second turn has all that is left"
+    assert not contest.cut
+
+
 def test_a_candidate_that_cannot_be_built_is_skipped(make, small_field, monkeypatch):
     contest = make()
     build = contest.bench.task

@@ -160,24 +160,30 @@ class Contest:
     def _train(self, name: str, wanted: Sequence[tuple[int, int]], until: float, epochs: int | None = None) -> None:
         """Trains trials, by candidate and fold, for some epochs or to their end; nothing goes on after ``until``.
 
-        What is left of the time is shared out evenly: what a quick trial leaves over, those after it have.
+        What is left of the time is shared out evenly: what a quick trial leaves over, the others have.
         """
         trials = [self._trial(*key) for key in wanted if key[0] not in self.skipped]
         together: dict[tuple[Any, ...], list[Trial]] = {}
         for trial in trials:
             together.setdefault(trial.candidate.shares_program(), []).append(trial)
         groups = list(together.values())
-        done = 0
-        for place, group in enumerate(groups):
-            now = time.monotonic()
-            own = now + max(0.0, until - now) * len(group) / (len(trials) - done)
-            open_trials = [trial for trial in group if not is_done(trial.run, epochs)]
-            if open_trials and place and now >= own:
-                self.cut = True
-            elif open_trials:
-                self._advance(open_trials, own, epochs, partial(self._tell, name, done, len(trials)))
-            done += len(group)
-            self._tell(name, done, len(trials), None)
+
+        def is_open(trial: Trial) -> bool:
+            return not is_done(trial.run, epochs) and trial.number not in self.skipped
+
+        waiting, first = groups, True
+        while waiting and (first or time.monotonic() < until):
+            done = len(trials) - sum(map(len, waiting))
+            for place, group in enumerate(waiting):
+                now = time.monotonic()
+                own = now + max(0.0, until - now) * len(group) / sum(map(len, waiting[place:]))
+                open_trials = [trial for trial in group if is_open(trial)]
+                if open_trials and (now < own or (first and place == 0)):
+                    self._advance(open_trials, own, epochs, partial(self._tell, name, done, len(trials)))
+                done += len(group)
+                self._tell(name, done, len(trials), None)
+            waiting, first = [group for group in waiting if any(map(is_open, group))], False
+        self.cut = self.cut or bool(waiting)
 
     def _tell(self, name: str, done: int, total: int, epoch: Epoch | None) -> None:
         if self.report:
@@ -210,8 +216,7 @@ class Contest:
             self.store.save(group)
             if self.interrupt.asked:
                 raise KeyboardInterrupt
-            if time.monotonic() >= until and any(not is_done(trial.run, epochs) for trial in group):
-                self.cut = True
+            if time.monotonic() >= until:
                 return
 
     def _slice(
