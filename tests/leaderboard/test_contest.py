@@ -48,7 +48,7 @@ def test_the_better_half_and_the_best_of_every_row_go_on():
 
 def test_near_ties_go_to_the_cheaper():
     assert prefer_simple([5, 2, 1], [0.80, 0.795, 0.70], 0.04) == 2
-    assert prefer_simple([5, 2, 1], [0.80, 0.795, 0.70], 0.01) == 5
+    assert prefer_simple([5, 2, 1], [0.80, 0.795, 0.70], 0.008) == 5
 
 
 # -- training ---------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from asgat.training.run_state import Epoch, Job, Run, member_seed
 SAVE_SECONDS = 30.0  # of training between two savings
 # Shares of the time after which the rounds end: the first, that on the whole split, and the last.
 FIRST, WHOLE, LAST = 0.4, 0.7, 0.95
-NEAR = 0.25  # standard errors of a validation score by which two candidates count as equally good
+NEAR = 0.5  # standard errors of a validation score by which two candidates count as equally good
 
 Report = Callable[[str, int, int, Epoch | None], None]  # the round, trials done and in all, an epoch
 
