@@ -8,10 +8,11 @@ from typing import Any
 from asgat.config import TrainConfig
 from asgat.errors import AsgatError, shown
 from asgat.files.atomic import read_toml
-from asgat.nn.registry import MODELS, make_config
+from asgat.nn.registry import MODELS, make_config, model_spec
 
 SHARED = "all"
 FOUND = "found"
+RUN_SETTINGS = "config.toml"  # in a run directory
 
 
 def read_recipe(dataset: str) -> dict[str, Any]:
@@ -47,10 +48,28 @@ def check_recipe(recipe: dict[str, Any], name: str) -> None:
 
 
 def read_recipe_file(path: Path) -> dict[str, Any]:
-    """A recipe from a user's file, with every key checked."""
-    recipe = read_toml(path)
+    """A recipe from a user's file, or the settings of a run directory, with every key checked."""
+    recipe = read_toml(path / RUN_SETTINGS if path.is_dir() else path)
+    if path.is_dir():
+        try:
+            recipe = {"model": recipe["model"], str(recipe["model"]): recipe["config"]}
+        except KeyError as error:
+            raise AsgatError(f"{path / RUN_SETTINGS} is not of a run: it has no {error}.") from None
     check_recipe(recipe, str(path))
     return recipe
+
+
+def read_settings(path: Path, model: str | None = None) -> tuple[str, dict[str, Any]]:
+    """A model and its settings in a user's recipe: the model the recipe names, unless another is given."""
+    recipe = read_recipe_file(path)
+    model = model or recipe.get("model")
+    if model is None:
+        raise AsgatError(f"Recipe {path} names no model; choose one with --model.")
+    model_spec(model)
+    if model not in recipe:
+        held = ", ".join(name for name in recipe if name in MODELS) or "of no model"
+        raise AsgatError(f"Recipe {path} has no settings of {model}; it has {held}.")
+    return model, _settings(recipe, model)
 
 
 def default_model(dataset: str, file: Path | None = None) -> str:
@@ -66,5 +85,9 @@ def load_config(
 
 
 def _config(recipe: dict[str, Any], model: str, changes: dict[str, Any]) -> TrainConfig:
+    return make_config(model, **{**_settings(recipe, model), **changes})
+
+
+def _settings(recipe: dict[str, Any], model: str) -> dict[str, Any]:
     own = {key: value for key, value in recipe.get(model, {}).items() if key != FOUND}
-    return make_config(model, **{**recipe.get(SHARED, {}), **own, **changes})
+    return {**recipe.get(SHARED, {}), **own}

@@ -3,6 +3,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from tests.bench.conftest import load
 from torch_geometric.utils import add_self_loops, remove_self_loops
 
 from asgat.bench import epoch
@@ -32,7 +33,7 @@ NAMES = {
 def test_rows_have_the_promised_names_and_sound_numbers(small):
     said: list[str] = []
     for name in ("karate", "csbm"):
-        row = bench_epoch(name, CPU, said.append, repeats=1)
+        row = bench_epoch(load(name), published_config(name), CPU, said.append, repeats=1)
         assert row["dataset"] == name
         assert set(row) >= NAMES
         times = [row[key] for key in ("asgat_ms", "gat_ms", "gat_tuned_ms", "dense_ms")]
@@ -46,7 +47,7 @@ def test_rows_have_the_promised_names_and_sound_numbers(small):
 
 def test_beyond_a_size_the_dense_form_is_not_timed(small, monkeypatch):
     monkeypatch.setattr(epoch, "DENSE_LIMIT", 10)
-    row = bench_epoch("karate", CPU, print, repeats=1)
+    row = bench_epoch(load("karate"), published_config("karate"), CPU, print, repeats=1)
     assert row["dense_ms"] is None
     assert row["asgat_ms"] > 0
 
@@ -60,7 +61,7 @@ def test_medians_are_taken_over_repeats(small, monkeypatch):
 
     monkeypatch.setattr(epoch, "DENSE_LIMIT", 0)
     monkeypatch.setattr(epoch, "timer", fake)
-    row = bench_epoch("karate", CPU, print, repeats=3)
+    row = bench_epoch(load("karate"), published_config("karate"), CPU, print, repeats=3)
     assert [row[key] for key in clock] == [2.0, 6.0, 3.0]
     assert (row["speedup_vs_gat"], row["speedup_vs_tuned_gat"]) == (3.0, 1.5)
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from asgat.cli.fit import default_folder
 from asgat.data import contextual_sbm
 
 QUICK = ["--set", "epochs=8", "--set", "hidden=4", "--set", "heads=2", "--set", "max_restarts=0"]
@@ -186,8 +185,6 @@ def test_the_default_run_directory_is_named_after_the_folder_of_the_data(asgat, 
         "farm-asgat-plus-seed0",
         "market-asgat-plus-seed0",
     ]
-    assert default_folder(Path("data/web.npz"), None, 3) == Path("runs/data-web-leaderboard-seed3")
-    assert default_folder(Path("/web.npz"), "gcn", 0) == Path("runs/web-gcn-seed0")
     (place / "farm" / "nodes.csv").write_bytes((place / "market" / "nodes.csv").read_bytes())
     (place / "farm" / "edges.csv").write_bytes((place / "market" / "edges.csv").read_bytes())
     code, _, errors = asgat(*files, "--model", "asgat-plus", *QUICK)

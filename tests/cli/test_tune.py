@@ -133,10 +133,10 @@ def test_a_bad_recipe_file_is_refused(content, words, refused, place):
 
 def test_the_command_names_the_options_that_are_not_the_default():
     given = {"model": "gcn", "trials": 40, "seed": 0, "splits": False, "folds": 0, "both": False, "protocol": None}
-    assert command("texas", given, []) == "asgat tune texas --model gcn --trials 40 --seed 0"
+    assert command(["texas"], given, []) == "asgat tune texas --model gcn --trials 40 --seed 0"
     given |= {"splits": "0,2", "folds": 5, "both": True, "protocol": "full"}
     end = "--seed 0 --splits 0,2 --folds 5 --both --protocol full --set lr=1"
-    assert command("texas", given, ["lr=1"]).endswith(end)
+    assert command(["texas"], given, ["lr=1"]).endswith(end)
 
 
 FOUND = {"command": "asgat tune texas", "seed": 0, "trials": 3, "val_micro_f1": 0.8}

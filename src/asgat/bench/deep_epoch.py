@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,10 +14,9 @@ from torch_geometric.nn import SAGEConv
 
 from asgat.bench.epoch import PlainProgram, medians, timer
 from asgat.config import ASGATDeepConfig
-from asgat.data import load_dataset
+from asgat.data import Dataset
 from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.registry import model_spec
-from asgat.recipe import load_config
 from asgat.training.inputs import graph_for, make_inputs
 from asgat.training.runner import model_sizes
 
@@ -77,23 +75,16 @@ def csr_tensor(matrix: Any) -> Tensor:
 
 
 def bench_deep_epoch(
-    name: str,
-    settings: dict[str, Any],
-    device: torch.device,
-    progress: Callable[[str], None],
-    data_dir: Path | None = None,
-    repeats: int = 7,
+    data: Dataset, config: ASGATDeepConfig, device: torch.device, progress: Callable[[str], None], repeats: int = 7
 ) -> dict[str, Any]:
-    """Milliseconds of one epoch on a data set, with the settings of its recipe and the given ones; and their ratios.
+    """Milliseconds of one epoch of a single network on a data set, and their ratios.
 
     GraphSAGE is timed in the usual form (dense features, an edge list, ``torch.optim``) and tuned: with the features
     and the program of asgat-deep and, on the CPU, a sparse matrix instead of the edge list. Where a block has no
     attention, its sparse products are counted: R for filters, one for the mean; GraphSAGE has one. A directed graph
     doubles the products of both.
     """
-    config = load_config(name, "asgat-deep", {**settings, "members": 1})
-    assert isinstance(config, ASGATDeepConfig)
-    data = load_dataset(name, data_dir=data_dir)
+    name, config = data.name, config.replace(members=1)
     progress(f"{name}: preparing the graph")
     x, operator = make_inputs(data, "asgat-deep", config, device)
     adjacency = graph_for(data, config).adjacency

@@ -4,7 +4,6 @@ import statistics
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,7 +12,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import GATConv
 
 from asgat.config import ASGATConfig, TrainConfig
-from asgat.data import Dataset, load_dataset
+from asgat.data import Dataset
 from asgat.errors import AsgatError, suggest
 from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.registry import make_config, model_spec
@@ -77,11 +76,10 @@ class PlainProgram(Program):
 
 
 def bench_epoch(
-    name: str, device: torch.device, progress: Callable[[str], None], data_dir: Path | None = None, repeats: int = 7
+    data: Dataset, config: ASGATConfig, device: torch.device, progress: Callable[[str], None], repeats: int = 7
 ) -> dict[str, Any]:
     """Milliseconds of one epoch on a data set, medians over interleaved repeats, and their ratios."""
-    data = load_dataset(name, data_dir=data_dir)
-    config = published_config(name)
+    name = data.name
     progress(f"{name}: building the table")
     started = time.perf_counter()
     inputs = make_inputs(data, "asgat-cheb", config, device)

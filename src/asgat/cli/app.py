@@ -33,13 +33,20 @@ app.command(
     epilog="Examples:  asgat train  ·  asgat train texas --splits 0-2 --set k=8 --set dropout=0.2  ·  "
     "asgat train cora --model gcn --json result.json"
 )(train)
-app.command(epilog="Example: asgat compare texas --models mlp,gcn,asgat-cheb --json comparison.json")(compare)
-app.command(epilog="Example: asgat tune texas --model asgat-plus --trials 100 --set root=true")(tune)
+app.command(
+    epilog="Examples:  asgat compare texas --models mlp,gcn,asgat-cheb --json comparison.json  ·  "
+    "asgat compare --edges edges.csv --nodes nodes.csv --label kind --models mlp,gcn,linkx --splits 0-2"
+)(compare)
+app.command(
+    epilog="Examples:  asgat tune texas --model asgat-plus --trials 100 --set root=true  ·  "
+    "asgat tune --edges edges.csv --nodes nodes.csv --label kind --model linkx --trials 20 --splits 0-2"
+)(tune)
 app.command(epilog="Examples:  asgat reproduce micro --quick  ·  asgat reproduce frequency --device cuda")(reproduce)
 app.command(
     epilog="Examples:  asgat fit --edges edges.csv --nodes nodes.csv --label kind --out runs/mine  ·  "
     "asgat fit --edges graph.npz --label y --preset quick --metric macro_f1 --repeats 3  ·  "
-    "asgat fit --edges graph.npz --label y --model gcn --set hidden=32"
+    "asgat fit --edges graph.npz --label y --model gcn --set hidden=32  ·  "
+    "asgat fit --edges edges.csv --nodes nodes.csv --label kind --recipe recipe.toml"
 )(fit)
 app.command(epilog="Example: asgat predict runs/mine --edges edges.csv --nodes nodes.csv -o predictions.csv")(predict)
 app.command(epilog="Example: asgat explain runs/csbm-asgat-cheb-seed0 --node 17 --json explained.json")(explain)

@@ -1,6 +1,6 @@
 """``asgat bench``: measurements."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,6 +8,7 @@ import typer
 from rich.table import Table
 
 from asgat.cli import options
+from asgat.cli.graph_options import GraphOptions, Source, load_source, takes_graph
 from asgat.cli.output import console, make_table, say, write_json
 from asgat.errors import AsgatError
 
@@ -18,10 +19,16 @@ Model = Annotated[str, typer.Option(help="asgat-cheb or asgat-deep.")]
 MODELS = ("asgat-cheb", "asgat-deep")
 
 
-@app.command(epilog="Example: asgat bench epoch --datasets texas,cora --device cpu --json epoch.json")
+@app.command(
+    epilog="Examples:  asgat bench epoch --datasets texas,cora --device cpu --json epoch.json  ·  "
+    "asgat bench epoch --edges edges.csv --nodes nodes.csv --label kind"
+)
+@takes_graph(panel="Your graph instead of a data set")
 def epoch(
+    graph: GraphOptions,
     datasets: Annotated[
-        str | None, typer.Option(help="Names from `asgat datasets`, separated by commas. Default: by model.")
+        str | None,
+        typer.Option(help="Names from `asgat datasets`, or run directories of `asgat fit`. Default: by model."),
     ] = None,
     model: Model = "asgat-cheb",
     set_: options.Settings = None,
@@ -33,23 +40,29 @@ def epoch(
     """Time one epoch of training and evaluation: ASGAT, PyG's GAT of that width, GAT tuned, and ASGAT on all pairs.
 
     asgat-deep, with the settings of the recipe and --set, is timed next to a residual GraphSAGE of the same width and
-    depth, in the usual form and tuned.
+    depth, in the usual form and tuned. Your own graph is timed with the settings of `asgat fit --model`.
     """
-    from asgat.bench.epoch import bench_epoch
+    from asgat.bench.epoch import TABLE, bench_epoch, published_config
 
     check_model(model)
     place = options.check_device(device)
     default = (
         "texas,cora,chameleon,squirrel,citeseer,pubmed" if model == "asgat-cheb" else "minesweeper,squirrel-directed"
     )
-    names = options.parse_names("--datasets", default if datasets is None else datasets)
+    names: list[str | None] = [None]
+    if datasets is not None or not graph.given():
+        names = [*options.parse_names("--datasets", default if datasets is None else datasets)]
+    sources = (load_source(name, graph, data_dir=data_dir) for name in names)
     if model == "asgat-deep":
-        _deep_epoch(names, set_ or [], place, repeats, data_dir, json)
+        _deep_epoch(sources, set_ or [], place, repeats, json)
         return
     if set_:
         raise AsgatError("asgat-cheb is timed with the published settings; --set is for --model asgat-deep.")
+    rows = []
     with console.status("") as status:
-        rows = [bench_epoch(name, place, status.update, data_dir, repeats) for name in names]
+        for source in sources:
+            config: Any = source.config(model, TABLE) if source.user else published_config(source.name)
+            rows.append(bench_epoch(source.dataset_for(model), config, place, status.update, repeats))
     headings = ("data set", "asgat", "gat", "gat tuned", "all pairs", "× gat", "× tuned", "candidates")
     table = _table(f"Milliseconds per epoch on {device}, medians of {repeats}", headings)
     for row in rows:
@@ -60,15 +73,16 @@ def epoch(
     write_json(json, {"device": device, "rows": rows})
 
 
-def _deep_epoch(
-    names: list[str], settings: list[str], device: Any, repeats: int, data_dir: Path | None, json: Path | None
-) -> None:
+def _deep_epoch(sources: Iterable[Source], settings: list[str], device: Any, repeats: int, json: Path | None) -> None:
     from asgat.bench.deep_epoch import bench_deep_epoch
     from asgat.nn.registry import model_spec
 
     given = options.parse_settings(settings, model_spec("asgat-deep").config)
+    rows = []
     with console.status("") as status:
-        rows = [bench_deep_epoch(name, given, device, status.update, data_dir, repeats) for name in names]
+        for source in sources:
+            config: Any = source.config("asgat-deep", given)
+            rows.append(bench_deep_epoch(source.dataset_for("asgat-deep"), config, device, status.update, repeats))
     headings = ("data set", "blocks", "asgat", "sage", "sage\ntuned", "÷ sage", "÷ tuned", "P", "÷ P")
     table = _table(f"Milliseconds per epoch on {device}, medians of {repeats}", headings)
     for row in rows:

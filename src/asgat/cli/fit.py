@@ -9,6 +9,7 @@ import typer
 from rich.markup import escape
 
 from asgat.cli import options
+from asgat.cli.graph_options import GraphOptions, Ignore, Nodes, print_changes, takes_graph
 from asgat.cli.leaderboard import BoardProgress, print_board, print_scores
 from asgat.cli.output import RunProgress, check_writable, console, make_table, resumable, say, write_json
 from asgat.errors import AsgatError
@@ -16,33 +17,20 @@ from asgat.errors import AsgatError
 if TYPE_CHECKING:
     from asgat.estimator.health import Health
 
-Edges = Annotated[Path, typer.Option(help="Edge file: .csv, .tsv, .parquet, .graphml or .npz.", show_default=False)]
-Nodes = Annotated[Path | None, typer.Option(help="Node file; .graphml and .npz may hold both.", show_default=False)]
-Ignore = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="A node column that is not a feature.")]
 
-
+@takes_graph()
 def fit(
-    edges: Edges,
-    label: Annotated[str, typer.Option(metavar="COLUMN", help="Classes; empty for nodes to predict.")],
-    nodes: Nodes = None,
-    id: Annotated[str | None, typer.Option(metavar="COLUMN", help="Node ids; found by name.")] = None,
-    source: Annotated[str | None, typer.Option(metavar="COLUMN", help="Source of an edge; found by name.")] = None,
-    target: Annotated[str | None, typer.Option(metavar="COLUMN", help="Target of an edge; found by name.")] = None,
-    weight: Annotated[str | None, typer.Option(metavar="COLUMN", help="Weight of an edge. Default: 1.")] = None,
-    split: Annotated[str | None, typer.Option(metavar="COLUMN", help="train, val or test. Default: random.")] = None,
-    ignore: Ignore = None,
-    categorical: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN", help="A feature whose numbers are names, such as codes.")
-    ] = None,
-    numeric: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="A feature that is a number.")] = None,
-    directed: Annotated[bool, typer.Option("--directed", help="Edges have a direction, source to target.")] = False,
+    graph: GraphOptions,
     model: Annotated[str | None, typer.Option(help="Train this model alone; see `asgat models`.")] = None,
     set_: options.Settings = None,
+    recipe: Annotated[
+        Path | None,
+        typer.Option(help="Train the model of a recipe of `asgat tune`, or of a run directory, with its settings."),
+    ] = None,
     preset: Annotated[str, typer.Option(help="How many models to try: quick, default or best.")] = "default",
     time_limit: Annotated[
         float | None, typer.Option(metavar="MINUTES", min=0.0, help="For all models. Default: 10 (quick 2, best 60).")
     ] = None,
-    metric: Annotated[str, typer.Option(help="Decides: micro_f1, macro_f1, roc_auc or log_loss.")] = "micro_f1",
     repeats: Annotated[int, typer.Option(min=1, max=100, help="Other splits and seeds; scores are their mean.")] = 1,
     seed: options.Seed = 0,
     device: options.Device = "cpu",
@@ -59,28 +47,31 @@ def fit(
     from asgat.estimator.classifier import ASGATClassifier
     from asgat.estimator.encoded_graph import encode_user_graph
     from asgat.estimator.health import examine
+    from asgat.estimator.user_data import DEFAULT_METRIC
     from asgat.leaderboard.field import preset_named
     from asgat.nn.registry import model_spec
-    from asgat.tabular.assembly import read_graph
+    from asgat.recipe import read_settings
 
+    settings: dict[str, Any] = {}
+    if recipe is not None:
+        model, settings = read_settings(recipe, model)
     if model is None:
         preset_named(preset)
         if set_ or tensorboard:
             option = "--set" if set_ else "--tensorboard"
             raise AsgatError(f"{option} is for a single model; name it with --model, such as --model asgat-plus.")
-    settings = options.parse_settings(set_ or [], model_spec(model).config) if model else {}
+    else:
+        settings |= options.parse_settings(set_ or [], model_spec(model).config)
     options.check_device(device, deterministic)
-    kinds = categorical or [], numeric or []
-    graph = read_graph(edges, nodes, label, id, source, target, weight, split, ignore or [], *kinds, directed=directed)
-    metric = metric.replace("-", "_")
-    encoded = encode_user_graph(graph, seed=seed, repeats=repeats, metric=metric)
-    health = examine(graph, encoded.dataset, encoded.encoding.class_names, encoded.notes)
+    user_graph, metric = graph.read(), graph.metric or DEFAULT_METRIC
+    encoded = encode_user_graph(user_graph, seed=seed, repeats=repeats, metric=metric)
+    health = examine(user_graph, encoded.dataset, encoded.encoding.class_names, encoded.notes)
     print_health(health)
-    out = out or default_folder(nodes or edges, model, seed)
+    out = out or Path("runs") / f"{graph.data_name()}-{model or 'leaderboard'}-seed{seed}"
     classifier = ASGATClassifier(
         model or "asgat-plus",
         settings=settings,
-        directed=directed,
+        directed=graph.directed,
         preset=None if model else preset,
         metric=metric,
         time_limit=time_limit,
@@ -95,15 +86,6 @@ def fit(
     say(f"run directory: {out}")
     board = {} if model else {"leaderboard": classifier.leaderboard_.to_dict()}
     write_json(json, {"health": health.to_dict(), **classifier.result_, **board})
-
-
-def default_folder(file: Path, model: str | None, seed: int) -> Path:
-    """A run directory that is named after the data, with the folder they lie in."""
-    from asgat.tabular.assembly import data_name
-
-    name, folder = data_name(file), file.absolute().parent.name
-    data = name if name == folder else "-".join(filter(None, (folder, name)))
-    return Path("runs") / f"{data}-{model or 'leaderboard'}-seed{seed}"
 
 
 def predict(
@@ -205,8 +187,6 @@ def _train_board(classifier: Any, encoded: Any, health: Health, out: Path, fresh
 
 def print_health(health: Health) -> None:
     """The statistics of a graph, what was changed, and advice."""
-    from asgat.tabular.caution import Caution
-
     title, columns = f"Health of {escape(health.name)}", ("what", "figures")
     table = make_table(title, columns, left=columns, no_wrap=("what",), show_header=False)
     table.add_row("nodes", f"{health.nodes:,}, {health.isolated:,} without an edge")
@@ -222,8 +202,7 @@ def print_health(health: Health) -> None:
     if health.judged:
         table.add_row("β of nodes", _histogram(health.beta_histogram))
     console.print(table)
-    for change in health.changes:
-        say(f"{'!' if isinstance(change, Caution) else '·'} {change}", wrap=True)
+    print_changes(health)
     for advice in health.advice:
         say(f"→ {advice.setting} = {advice.value}: {advice.reason}.", wrap=True)
 

@@ -123,8 +123,10 @@ def describe_settings(name: str) -> list[dict[str, Any]]:
     ]
 
 
-def count_parameters(model: str, config: Any, features: int, classes: int, nodes: int) -> int:
+def count_parameters(
+    model: str, config: Any, in_channels: int, out_channels: int, num_nodes: int, directed: bool = False
+) -> int:
     from asgat.nn.registry import model_spec
 
-    net = model_spec(model).make(config, features, classes, nodes)
+    net = model_spec(model).make(config, in_channels, out_channels, num_nodes, directed)
     return sum(parameter.numel() for parameter in net.parameters())

@@ -1,4 +1,4 @@
-"""``asgat train`` and ``asgat compare``: models on the benchmark data sets."""
+"""``asgat train`` and ``asgat compare``: models on the benchmark data sets, or on a user's graph."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from asgat.cli import options
 from asgat.cli.distributed import Distributed, begin_rank, train_in_parts
+from asgat.cli.graph_options import DatasetOrRun, GraphOptions, check_source, load_source, takes_graph
 from asgat.cli.models import count_parameters
 from asgat.cli.output import RunProgress, comparison_table, console, result_table, resumable, say, write_json
 from asgat.errors import AsgatError
@@ -36,7 +37,7 @@ def train(
     from asgat.data import get_info, load_dataset
     from asgat.disk.disk_graph import open_if_folder
     from asgat.files.lock import locked
-    from asgat.recipe import default_model
+    from asgat.recipe import default_model, load_config
 
     lost_rank = begin_rank() if distributed else None
     if distributed and tensorboard is not None:
@@ -48,7 +49,7 @@ def train(
         get_info(dataset)  # reports a misspelt name first
     job = Job(splits, seed, set_, device, deterministic, fresh)
     name = model or default_model(dataset, recipe)
-    config = job.config(dataset, name, recipe)
+    config = load_config(dataset, name, job.settings_of(name), recipe)
     out = out or Path("runs") / job.folder(dataset, name)
     if lost_rank is not None:
         whole = stored or load_dataset(dataset, protocol, data_dir)
@@ -62,8 +63,10 @@ def train(
     write_json(json, result)
 
 
+@takes_graph(panel="Your graph instead of a data set")
 def compare(
-    dataset: options.Dataset = "csbm",
+    graph: GraphOptions,
+    dataset: DatasetOrRun = None,
     models: options.Models = "mlp,gcn,chebnet,gat,sage,gpr-gnn,asgat-cheb",
     splits: options.Runs = "0-9",
     seed: options.Seed = 0,
@@ -76,27 +79,29 @@ def compare(
     data_dir: options.DataDir = None,
     json: options.Json = None,
 ) -> None:
-    """Train several models on the same splits, print one table and draw it.
+    """Train several models on the same splits of a data set or of your graph, print one table and draw it.
 
-    A setting given with --set applies to the models that have it.
+    A setting given with --set applies to the models that have it. Splits of your graph are drawn as by `asgat fit`.
     """
-    from asgat.data import get_info, load_dataset
     from asgat.report import comparison_figure
+    from asgat.training.runner import model_sizes
 
-    get_info(dataset)
+    check_source(dataset, graph, protocol)
     names = options.parse_names("--models", models)
     job = Job(splits, seed, set_, device, deterministic, fresh)
-    configs = {name: job.config(dataset, name, models=names) for name in names}
-    data = load_dataset(dataset, protocol, data_dir)
-    folders = {name: out / job.folder(dataset, name) for name in names}
-    rows = []
-    for name in names:
-        size = count_parameters(name, configs[name], data.num_features, data.num_classes, data.num_nodes)
+    given = {name: job.settings_of(name, names) for name in names}
+    source = load_source(dataset, graph, seed, max(job.runs) + 1, protocol, data_dir)
+    configs = {name: source.config(name, given[name]) for name in names}
+    prefix = f"compare-{source.name}" if source.user else source.name  # `asgat fit` has the other name
+    folders = {name: out / job.folder(prefix, name) for name in names}
+    rows, datasets = [], {name: source.dataset_for(name) for name in names}
+    for name, data in datasets.items():
+        size = count_parameters(name, configs[name], **model_sizes(data))
         rows.append({**job.run(data, name, configs[name], folders[name]), "parameters": size})
     console.print(comparison_table(rows))
-    for folder in folders.values():
-        report_files(folder, data)
-    figure = comparison_figure(rows, out / f"{dataset}-comparison.png")
+    for name, data in datasets.items():
+        report_files(folders[name], data)
+    figure = comparison_figure(rows, out / f"{source.name}-comparison.png")
     say(f"comparison:      {figure}")
     write_json(json, {"rows": rows})
 
@@ -115,15 +120,14 @@ class Job:
         """The name of the run directory; other runs have another one."""
         return f"{dataset}-{model}-seed{self.seed}{self.suffix}"
 
-    def config(self, dataset: str, model: str, recipe: Path | None = None, models: Sequence[str] = ()) -> Any:
-        """The settings of a model; of those given, the ones that only other ``models`` have are left out."""
+    def settings_of(self, model: str, models: Sequence[str] = ()) -> dict[str, Any]:
+        """The settings given for a model; those that only other ``models`` have are left out."""
         from asgat.nn.registry import model_spec
-        from asgat.recipe import load_config
 
         config = model_spec(model).config
         foreign = {key for name in models for key in set(model_spec(name).config.keys()) - set(config.keys())}
         own = [pair for pair in self.settings if pair.partition("=")[0].strip() not in foreign]
-        return load_config(dataset, model, options.parse_settings(own, config), recipe)
+        return options.parse_settings(own, config)
 
     def run(self, data: Any, model: str, config: Any, out: Path, tensorboard: Path | None = None) -> dict[str, Any]:
         """Trains a model and returns its result; all training of `train` and `compare` goes through this."""

@@ -1,19 +1,27 @@
 """``asgat tune``: a search for settings."""
 
 import shlex
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from asgat.cli import options
+from asgat.cli.graph_options import DatasetOrRun, GraphOptions, check_source, load_source, takes_graph
 from asgat.cli.output import check_writable, console, errors, make_table, resumable, say, write_json
 
 
+@takes_graph(panel="Your graph instead of a data set")
 def tune(
-    dataset: options.Dataset = "csbm",
-    model: options.Model = "asgat-cheb",
+    graph: GraphOptions,
+    dataset: DatasetOrRun = None,
+    model: Annotated[
+        str | None,
+        typer.Option(help="A name from `asgat models`. Default: asgat-cheb; of your graph asgat-plus, or the run's."),
+    ] = None,
     trials: Annotated[int, typer.Option(help="Finished trials of the study, including earlier ones.", min=1)] = 40,
     splits: options.Runs = "0-9",
     seed: options.Seed = 0,
@@ -34,7 +42,9 @@ def tune(
     data_dir: options.DataDir = None,
     json: options.Json = None,
 ) -> None:
-    """Search for settings by their mean validation score; the test nodes are removed first.
+    """Search for settings by their mean validation score on a data set or your graph; test nodes are removed first.
+
+    The best settings are written as a recipe for `asgat train --recipe` or, of your graph, `asgat fit --recipe`.
 
     With --folds the score is that of held-out training nodes, and the validation nodes only stop the training. This
     takes longer, and is more reliable if there are few validation nodes.
@@ -42,7 +52,6 @@ def tune(
     A setting given with --set is fixed. A stopped command resumes when it is started again; started several times at
     once with the same storage, the processes work on one study in parallel.
     """
-    from asgat.data import get_info, load_dataset
     from asgat.errors import AsgatError
     from asgat.files.atomic import write_atomic
     from asgat.nn.registry import model_spec
@@ -52,24 +61,31 @@ def tune(
     from asgat.tuning.study_figure import study_figure
     from asgat.tuning.tuner import Tuner
 
-    get_info(dataset)
+    check_source(dataset, graph, protocol)
     if both and not folds:
         raise AsgatError("--both needs --folds, for example --folds 5; without it only validation nodes are scored.")
     (runs, suffix), where = options.parse_runs(splits), options.check_device(device)
-    search = make_search_space(dataset, model, options.parse_settings(set_ or [], model_spec(model).config))
-    data = load_dataset(dataset, protocol, data_dir)
+    if model is not None:
+        model_spec(model)  # reports a misspelt name first
+    source = load_source(dataset, graph, seed, max(runs) + 1, protocol, data_dir)
+    model = model or source.default_model
+    given = options.parse_settings(set_ or [], model_spec(model).config)
+    search = make_search_space(source.name, model, given, source.config(model, given) if source.user else None)
+    data = source.dataset_for(model)
     evaluation = Evaluation(data, model, runs, seed, where, folds, macro, both)
-    name = f"{dataset}-{model}-seed{seed}{suffix}{f'-folds{folds}' if folds else ''}"
+    name = f"{source.name}-{model}-seed{seed}{suffix}{f'-folds{folds}' if folds else ''}"
     name += ("-both" if both else "") + ("-macro" if macro else "")
     out = out or Path("runs") / f"tune-{name}"
     log = out / "trials.jsonl"
     check_writable(log)
-    facts = {"dataset": dataset, "model": model, "protocol": data.protocol, "runs": runs, "seed": seed}
+    facts = {"dataset": source.name, "model": model, "protocol": data.protocol, "runs": runs, "seed": seed}
     facts |= {key: on for key, on in (("folds", folds), ("with_validation", both), ("with_macro", macro)) if on}
+    if source.user:
+        facts["data"] = source.user.digest
     place = storage or str(out / "journal.log")
     tuner = Tuner(open_storage(place), name, model, search, facts, seed, batch, workers=workers_folder(place))
     searched = f"{trials} trials over {', '.join(search.space)}"
-    console.print(f"[bold]{model}[/] on [bold]{dataset}[/] ({data.protocol} splits), {searched}")
+    console.print(f"[bold]{model}[/] on [bold]{escape(source.name)}[/] ({data.protocol} splits), {searched}")
 
     about = {**facts, "metric": data.metric}
 
@@ -82,19 +98,21 @@ def tune(
     rows, best = tuner.rows(), tuner.best()
     write_log(log, about, rows)
     scored = "held_out_and_val" if both else "held_out" if folds else "val"
-    given = {"model": model, "trials": trials, "seed": seed, "splits": splits != "0-9" and splits, "folds": folds}
-    given |= {"both": both, "macro": macro, "batch": batch != 4 and batch, "protocol": protocol}
+    words = {"model": model, "trials": trials, "seed": seed, "splits": splits != "0-9" and splits, "folds": folds}
+    words |= {"both": both, "macro": macro, "batch": batch != 4 and batch, "protocol": protocol}
     found = {
-        "command": command(dataset, given, set_ or []),
+        "command": command(source.words, words, set_ or []),
         "seed": seed,
         "trials": len(rows),
         "trial": best["trial"],
         f"{scored}_{data.metric}{'_and_macro' if macro else ''}": round(best["value"], 6),
     }
+    if source.user:
+        found |= {"dataset": source.name, "data": source.user.digest, "date": date.today().isoformat()}
     write_atomic(out / "recipe.toml", recipe_text(model, best["settings"], found).encode())
     nodes = "held-out training nodes" if folds else "validation nodes"
     nodes += (" and validation nodes" if both else "") + (", mean of score and macro-F1" if macro else "")
-    title = f"{model} on {dataset}: {len(rows)} trials, best {100 * best['value']:.2f} % on {nodes}"
+    title = f"{model} on {source.name}: {len(rows)} trials, best {100 * best['value']:.2f} % on {nodes}"
     figure = study_figure(rows, search.space, out / "search.png", title)
     console.print(best_table(rows, list(search.space), nodes))
     for label, path in (("recipe", out / "recipe.toml"), ("log", log), ("figure", figure)):
@@ -115,9 +133,9 @@ def best_table(rows: list[dict[str, Any]], searched: list[str], nodes: str, coun
     return make_table(title, ("trial", "score", "settings"), cells, left=("settings",))
 
 
-def command(dataset: str, given: dict[str, Any], settings: list[str]) -> str:
+def command(data: list[str], given: dict[str, Any], settings: list[str]) -> str:
     """The command line that repeats a search; options that are False or None, and 0 folds, are left out."""
-    words = ["asgat", "tune", dataset]
+    words = ["asgat", "tune", *data]
     for name, value in given.items():
         if value is True:
             words.append(f"--{name}")
@@ -127,7 +145,7 @@ def command(dataset: str, given: dict[str, Any], settings: list[str]) -> str:
 
 
 def recipe_text(model: str, settings: dict[str, Any], found: dict[str, Any]) -> str:
-    """A recipe file for `asgat train --recipe`: the model, its settings, and where they come from."""
+    """A recipe file for ``--recipe``: the model, its settings, and where they come from."""
     from asgat.files.atomic import to_toml
     from asgat.nn.registry import make_config
     from asgat.recipe import FOUND

@@ -117,6 +117,10 @@ def load_run(path: Path | str, data_dir: Path | str | None = None) -> TrainedRun
     own = metadata.get("protocol") == "own"
     if own:
         ids: list[str] | list[int]
+        if not (path / GRAPH_FILE).is_file():
+            raise AsgatError(
+                f"{path} has no {GRAPH_FILE}, the graph its model was trained on; use a run directory of `asgat fit`."
+            )
         dataset, ids = decode_graph(path / GRAPH_FILE, str(metadata.get("dataset", path.name)))
         encoder = read_encoder(path)
         classes, features = encoder["classes"], encoder["feature_names"]

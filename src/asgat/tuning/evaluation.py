@@ -64,6 +64,8 @@ class Evaluation:
         self.dataset, self.model, self.spec = dataset, model, model_spec(model)
         self.macro, self.both = macro, both
         self.device = torch.device(device)
+        if dataset.metric == "log_loss":
+            raise AsgatError("A search cannot score by log_loss; use micro_f1, macro_f1 or roc_auc.")
         count = len(dataset.splits)
         if count > 1 and max(runs) >= count:
             raise AsgatError(f"{dataset.name} has splits 0 to {count - 1}; there is no split {max(runs)}.")

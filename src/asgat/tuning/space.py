@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
-from asgat.config import ASGATDeepConfig, SpectralConfig
+from asgat.config import ASGATDeepConfig, SpectralConfig, TrainConfig
 from asgat.errors import AsgatError
 from asgat.nn.registry import make_config, model_spec
 from asgat.recipe import SHARED, load_config, read_recipe
@@ -75,25 +75,34 @@ _EXTRA = {model: _parsed(table) for model, table in _TABLES.pop("extra").items()
 SPACES = {name: _parsed(table) for name, table in _TABLES.items()}
 
 
-def make_search_space(dataset: str, model: str, given: dict[str, Any] | None = None) -> SearchSpace:
+def make_search_space(
+    dataset: str, model: str, given: dict[str, Any] | None = None, base: TrainConfig | None = None
+) -> SearchSpace:
     """The search space of a model on a data set, with some settings given by the user.
 
     Settings that have no effect with the fixed ones are not searched: the order with exact scores, or the output
     activation of a heat kernel, which has a scale instead.
+
+    Args:
+        base: the settings for a user's graph, which has no recipe: they are tried first, and fixed unless searched.
     """
     given = given or {}
     spec = model_spec(model)
     spectral = issubclass(spec.config, SpectralConfig)
-    recipe, defaults = load_config(dataset, model).to_dict(), make_config(model).to_dict()
+    recipe, defaults = (base or load_config(dataset, model)).to_dict(), make_config(model).to_dict()
     own = {key: value for key, value in recipe.items() if value != defaults[key]}  # of a baseline: its paper's settings
-    of_the_data = {key: value for key, value in read_recipe(dataset).get(SHARED, {}).items() if key in DATA_SETTINGS}
-    kept = {**({} if spectral else own), **of_the_data, **given}
+    if base is None:
+        shared = read_recipe(dataset).get(SHARED, {})
+        of_the_data = {key: value for key, value in shared.items() if key in DATA_SETTINGS}
+    else:
+        of_the_data = {"normalize_features": base.normalize_features}  # encoding has scaled the features
+    kept = {**({} if spectral and base is None else own), **of_the_data, **given}
     config = make_config(model, **kept).to_dict()
     if issubclass(spec.config, ASGATDeepConfig):
-        space, first = _deep_space(config, given), DEEP_STARTS
+        space, first = _deep_space(config, given), [*([{}] if base else []), *DEEP_STARTS]
     elif spectral:
         space = {**SPACES["grid"], **SPACES["unspecified"], **(SPACES["plus"] if model == "asgat-plus" else {})}
-        first = first_settings(dataset, config["operator"])
+        first = [{}] if base else first_settings(dataset, config["operator"])
     else:
         space = {**SPACES["baseline"], **_EXTRA.get(model, {})}
         first = [{key: recipe[key] for key in space}]
