@@ -13,7 +13,7 @@ from asgat.cli.app import app
 from asgat.config import ASGATConfig
 
 ROOT = Path(__file__).resolve().parents[1]
-GUIDES = ["getting-started", "own-data", "choosing", "extending"]
+GUIDES = ["getting-started", "own-data", "choosing", "extending", "tuning"]
 PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
 REMOVED = {"recipes/NAME.toml", "benchmarks/search.py"}  # a placeholder, and a script that a page says is gone
@@ -36,26 +36,54 @@ def run(code):
     return scope
 
 
-def test_own_data_in_four_commands(asgat, tmp_path, monkeypatch):
+def quick_options(command):
+    """What makes a command of a guide short."""
+    if command[1] == "fit" and not {"--model", "--recipe"} & set(command):
+        return ["--preset", "quick"]
+    if command[1] == "tune":
+        return ["--set", "epochs=10", "--trials", "2"]
+    if command[1] == "bench":
+        return ["--repeats", "1"]
+    if command[1] == "fit" and "asgat-plus" in command:
+        return ["--set", "epochs=10", "--set", "hidden=8", "--set", "heads=2"]
+    return ["--set", "epochs=10"] if command[1] in ("fit", "compare") else []
+
+
+def test_own_data_in_a_few_commands(asgat, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     make, make_directed, python, validation = blocks("own-data", "python")
     run(make)
     run(make_directed)
     all_commands = commands("own-data")
-    names = ["fit", "predict", "report", "fit", "explain", "fit", "explain"]
+    names = ["fit", "predict", "report", "fit", "explain", "compare", "tune", "fit", "bench", "fit", "explain"]
     assert [command[1] for command in all_commands] == names
     make_small_field(monkeypatch)
     for command in all_commands:
-        quick = ["--preset", "quick"] if command[1] == "fit" else []
-        if "--model" in command:
-            quick = ["--set", "epochs=10", "--set", "hidden=8", "--set", "heads=2"]
-        code, _, errors = asgat(*command[1:], *quick)
+        if command[1] == "tune":
+            pytest.importorskip("optuna")
+        code, _, errors = asgat(*command[1:], *quick_options(command))
         assert code == 0, errors
     assert len(Path("predictions.csv").read_text(encoding="utf-8").splitlines()) == 301
     scope = run(python.replace("epochs=50", "epochs=5"))
     np.testing.assert_array_equal(scope["probability"], scope["model"].predict_proba())
     scores = run(validation.replace("epochs=20", "epochs=10"))["scores"]
     assert scores.shape == (3,)
+
+
+def test_a_search_on_a_network_of_students(asgat, real_data, tmp_path, monkeypatch):
+    pytest.importorskip("optuna")
+    students = real_data / "strangers" / "reed98"
+    if not students.is_dir():
+        pytest.skip(f"there is no {students}")
+    monkeypatch.chdir(tmp_path)
+    Path("reed98").symlink_to(students)
+    own = [command for command in commands("tuning") if "--edges" in command]
+    assert [command[1] for command in own] == ["compare", "tune", "fit"]
+    for command in own:
+        code, output, errors = asgat(*command[1:], *quick_options(command))
+        assert code == 0, errors
+    assert "Better than guessing" in output or "better than guessing" in output
+    assert (tmp_path / "runs" / "reed98-linkx-seed0" / "graph.npz").is_file()
 
 
 def test_snippets_of_extending():

@@ -9,8 +9,9 @@ from asgat import recipe as recipe_module
 from asgat.config import ASGATConfig, TrainConfig
 from asgat.data import dataset_names
 from asgat.errors import AsgatError
+from asgat.files.atomic import to_toml
 from asgat.nn.registry import MODELS, make_config
-from asgat.recipe import check_recipe, default_model, load_config, read_recipe, read_recipe_file
+from asgat.recipe import check_recipe, default_model, load_config, read_recipe, read_recipe_file, read_settings
 
 ROOT = Path(__file__).resolve().parents[1]
 RECIPES = sorted(file.name for file in (files("asgat") / "recipes").iterdir() if file.name.endswith(".toml"))
@@ -190,3 +191,36 @@ def test_a_file_that_is_not_a_recipe_is_named(text, words, tmp_path):
     path.write_text(text)
     with pytest.raises(AsgatError, match=f"mine.toml.*{words}"):
         read_recipe_file(path)
+
+
+def test_the_model_and_settings_of_a_user_s_file(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('model = "gcn"\n[all]\nlr = 0.25\n[gcn]\nhidden = 7\n[gcn.found]\nseed = 1\n[mlp]\nlr = 0.5\n')
+    assert read_settings(path) == ("gcn", {"lr": 0.25, "hidden": 7})
+    assert read_settings(path, "mlp") == ("mlp", {"lr": 0.5})
+    with pytest.raises(AsgatError, match=r"mine.toml has no settings of gat; it has gcn, mlp"):
+        read_settings(path, "gat")
+    with pytest.raises(AsgatError, match="Unknown model 'gta'"):
+        read_settings(path, "gta")
+    path.write_text("[all]\nlr = 0.25\n")
+    with pytest.raises(AsgatError, match=r"mine.toml names no model; choose one with --model"):
+        read_settings(path)
+    with pytest.raises(AsgatError, match="has no settings of mlp; it has those of no model"):
+        read_settings(path, "mlp")
+
+
+def test_a_run_directory_is_a_recipe_of_its_settings(tmp_path):
+    config = make_config("asgat-plus", k=None, hidden=5, filter_hidden=(3, 4))
+    path = tmp_path / "config.toml"
+    path.write_text(to_toml({"dataset": "mine", "model": "asgat-plus", "seed": 0, "config": config.to_dict()}))
+    model, settings = read_settings(tmp_path)
+    assert make_config(model, **settings) == config
+    path.write_text('model = "gcn"\n')
+    with pytest.raises(AsgatError, match=r"config.toml is not of a run: it has no 'config'"):
+        read_settings(tmp_path)
+    path.write_text("model = 3\nconfig = 4\n")
+    with pytest.raises(AsgatError, match="unknown model 3"):
+        read_settings(tmp_path)
+    path.unlink()
+    with pytest.raises(AsgatError, match=r"config.toml cannot be read"):
+        read_settings(tmp_path)

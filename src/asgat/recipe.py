@@ -67,7 +67,7 @@ def read_settings(path: Path, model: str | None = None) -> tuple[str, dict[str, 
         raise AsgatError(f"Recipe {path} names no model; choose one with --model.")
     model_spec(model)
     if model not in recipe:
-        held = ", ".join(name for name in recipe if name in MODELS) or "of no model"
+        held = ", ".join(name for name in recipe if name in MODELS) or "those of no model"
         raise AsgatError(f"Recipe {path} has no settings of {model}; it has {held}.")
     return model, _settings(recipe, model)
 

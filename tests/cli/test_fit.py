@@ -2,6 +2,7 @@
 
 import csv
 import json
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -518,3 +519,36 @@ def test_hints_on_swapped_files_and_ids(asgat):
 
 def flat(output):
     return " ".join(output.split())
+
+
+def test_a_recipe_names_the_model_and_its_settings(asgat, place):
+    write_graph()
+    (place / "r.toml").write_text('model = "gcn"\n[gcn]\nhidden = 5\nepochs = 4\n[mlp]\nhidden = 3\nepochs = 4\n')
+    recipe = [*GIVEN, "--recipe", "r.toml"]
+    assert asgat(*recipe, "--set", "epochs=3", "--out", "first")[0] == 0
+    written = tomllib.loads((place / "first" / "config.toml").read_text())
+    assert (written["model"], written["config"]["hidden"], written["config"]["epochs"]) == ("gcn", 5, 3)
+    assert asgat(*recipe, "--model", "mlp", "--out", "second")[0] == 0
+    assert tomllib.loads((place / "second" / "config.toml").read_text())["config"]["hidden"] == 3
+    assert asgat(*GIVEN, "--recipe", "first", "--out", "third")[0] == 0, "a run directory is a recipe"
+    assert (place / "third" / "config.toml").read_bytes() == (place / "first" / "config.toml").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "words"),
+    [
+        ("[gcn]\nheads = 3\n", [], "r.toml, gcn: gcn has no setting 'heads'"),
+        ("[gcn]\nhidden = 3\n", [], "r.toml names no model; choose one with --model."),
+        ("[gcn]\nhidden = 3\n", ["--model", "mlp"], "r.toml has no settings of mlp; it has gcn."),
+        ('model = "nosuch"\n', [], "unknown model 'nosuch'"),
+        ('model = "gcn"\n[gcn]\n', ["--directed"], "gcn cannot use directions"),
+        ("[gcn\n", [], "r.toml cannot be read as TOML"),
+    ],
+)
+def test_a_bad_recipe_is_refused(asgat, place, text, arguments, words):
+    write_graph()
+    (place / "r.toml").write_text(text)
+    code, _, errors = asgat(*GIVEN, "--recipe", "r.toml", *arguments)
+    assert code == 2
+    assert words in errors
+    assert not (place / "runs").exists()

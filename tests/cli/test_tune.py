@@ -1,4 +1,5 @@
 import json
+import sys
 import tomllib
 
 import pytest
@@ -157,3 +158,9 @@ def test_a_recipe_can_be_written_and_read(tmp_path):
 def test_unknown_settings_are_refused():
     with pytest.raises(AsgatError, match="gcn has no setting 'heads'"):
         recipe_text("gcn", {"heads": 3}, FOUND)
+
+
+def test_without_optuna_the_extra_is_named(refused, monkeypatch):
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    monkeypatch.delitem(sys.modules, "asgat.tuning.storage")
+    assert "pip install 'asgat[tune]'" in refused("tune", "karate")

@@ -91,3 +91,9 @@ def test_a_folder_without_a_model_is_refused(tmp_path):
     (tmp_path / "model.safetensors").write_bytes(b"nonsense")
     with pytest.raises(AsgatError, match="is not a model of this package"):
         load_run(tmp_path)
+
+
+def test_a_run_without_its_graph_is_refused(trained, tmp_path):
+    (own(trained, tmp_path) / "graph.npz").unlink()
+    with pytest.raises(AsgatError, match=r"has no graph.npz, the graph its model was trained on; use a run directory"):
+        load_run(tmp_path)

@@ -165,3 +165,8 @@ def test_a_missing_split_is_named():
 
 def test_labels_are_on_the_device():
     assert Evaluation(tiny_dataset(), "mlp", [0], 0).y.device == torch.device("cpu")
+
+
+def test_a_metric_without_a_range_is_refused():
+    with pytest.raises(AsgatError, match="A search cannot score by log_loss; use micro_f1, macro_f1 or roc_auc"):
+        Evaluation(tiny_dataset(metric="log_loss"), "mlp", [0], 0)

@@ -194,3 +194,22 @@ def test_what_given_channels_do_not_use_is_not_searched(channels, unused):
         "channels",
         *unused,
     }
+
+
+@every_model
+def test_a_users_graph_starts_from_its_own_settings(model):
+    """The name of a data set changes nothing; settings that are not searched stay, and a draw is a setting."""
+    own = {"k": 6, "order": 12} if model.startswith("asgat") else {}
+    base = make_config(model, epochs=77, max_restarts=1, **{**own, "normalize_features": False})
+    search = make_search_space("texas", model, {"dropout": 0.25}, base)
+    assert search == make_search_space("mine", model, {"dropout": 0.25}, base)
+    assert (search.fixed["epochs"], search.fixed["normalize_features"], search.fixed["dropout"]) == (77, False, 0.25)
+    assert "normalize_features" not in search.space
+    values = base.to_dict()
+    if model not in ("asgat-deep", "sage"):  # whose k or weight decay is not one that is searched
+        assert search.starts == [{key: values[key] for key in search.space}]
+    for i in range(5):
+        settings = trial_settings(search, draw(search, random.Random(i).choice))
+        config = make_config(model, **settings).to_dict()
+        unsearched = {key: value for key, value in values.items() if key not in {*search.space, "dropout"}}
+        assert unsearched.items() <= config.items()
