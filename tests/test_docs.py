@@ -80,9 +80,8 @@ def test_a_search_on_a_network_of_students(asgat, real_data, tmp_path, monkeypat
     own = [command for command in commands("tuning") if "--edges" in command]
     assert [command[1] for command in own] == ["compare", "tune", "fit"]
     for command in own:
-        code, output, errors = asgat(*command[1:], *quick_options(command))
+        code, _, errors = asgat(*command[1:], *quick_options(command))
         assert code == 0, errors
-    assert "Better than guessing" in output or "better than guessing" in output
     assert (tmp_path / "runs" / "reed98-linkx-seed0" / "graph.npz").is_file()
 
 

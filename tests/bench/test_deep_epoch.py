@@ -1,5 +1,6 @@
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from asgat.graph import Graph
 from asgat.kernels.sparse_features import SparseFeatures
 
 CPU = torch.device("cpu")
-QUICK = {"hidden": 4, "heads": 2, "k": 3, "order": 4, "layers": 2}
+QUICK: dict[str, Any] = {"hidden": 4, "heads": 2, "k": 3, "order": 4, "layers": 2}
 
 
 @pytest.mark.parametrize("directed", [False, True])

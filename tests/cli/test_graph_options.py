@@ -128,7 +128,12 @@ def test_compare_on_files_and_on_a_run_directory(asgat, place):
         assert one["rows"][0]["val_loss"] == other["rows"][0]["val_loss"], "the first split is that of the run"
         assert one["rows"][1]["val_loss"] != other["rows"][1]["val_loss"]
 
-    code, _, errors = asgat("compare", f"runs/compare-{name}-gcn-seed0-runs0-1", *models)
+    compared = f"runs/compare-{name}-asgat-plus-seed0-runs0-1"
+    for command in (["predict", compared], ["explain", compared, "--node", "n7"], ["report", compared]):
+        code, _, errors = asgat(*command)
+        assert code == 0, errors
+    Path(compared, "graph.npz").unlink()
+    code, _, errors = asgat("compare", compared, *models)
     assert code == 2
     assert "has no graph.npz, the graph its model was trained on" in errors
 

@@ -98,6 +98,8 @@ def compare(
     for name, data in datasets.items():
         size = count_parameters(name, configs[name], **model_sizes(data))
         rows.append({**job.run(data, name, configs[name], folders[name]), "parameters": size})
+        if source.user:
+            source.user.add_to_run(folders[name])
     console.print(comparison_table(rows))
     for name, data in datasets.items():
         report_files(folders[name], data)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,17 +10,21 @@ from typing import Any
 import numpy as np
 
 from asgat.config import TrainConfig
-from asgat.data.dataset import Dataset, Split
+from asgat.data.dataset import METRICS, Dataset, Split
 from asgat.data.digest import dataset_digest
 from asgat.errors import AsgatError
 from asgat.estimator.classifier import ASGATClassifier
 from asgat.estimator.encoded_graph import encode_user_graph
+from asgat.estimator.graph_file import encode_graph
 from asgat.estimator.health import Health, examine
-from asgat.estimator.trained_run import HEALTH_FILE, load_run
+from asgat.estimator.trained_run import ENCODER_FILE, GRAPH_FILE, HEALTH_FILE, load_run, read_encoder
+from asgat.files.atomic import to_json, write_all
+from asgat.files.lock import locked
 from asgat.files.user_file import read_user_file
 from asgat.nn.registry import model_spec
 from asgat.tabular.user_graph import UserGraph
-from asgat.training.run_directory import RunDirectory
+from asgat.training.run_directory import RunDirectory, read_metadata
+from asgat.training.runner import split_number
 
 DEFAULT_MODEL, DEFAULT_METRIC = "asgat-plus", "micro_f1"
 
@@ -31,11 +35,15 @@ class UserData:
 
     Args:
         dataset: one split for every run; a single one if all are the same, so that runs differ by their seed.
+        ids: of the nodes, as the user has them.
+        encoding: content of ``encoder.json``: how its columns became features and its labels classes.
         model: the model of the run directory it was read from.
     """
 
     dataset: Dataset
     health: Health
+    ids: Sequence[str]
+    encoding: Mapping[str, Any]
     model: str = DEFAULT_MODEL
 
     @classmethod
@@ -46,7 +54,8 @@ class UserData:
         splits = encoded.dataset.splits
         if all(_same(split, splits[0]) for split in splits):
             splits = splits[:1]
-        return cls(replace(encoded.dataset, splits=splits), health)
+        dataset = replace(encoded.dataset, splits=splits)
+        return cls(dataset, health, list(graph.ids), encoded.encoding.to_dict())
 
     @classmethod
     def from_run(cls, path: Path | str, metric: str | None = None) -> UserData:
@@ -54,10 +63,11 @@ class UserData:
         run = load_run(path)
         if not run.is_user_graph:
             raise AsgatError(f"{path} is a run on the data set {run.dataset.name}; give that name instead.")
-        test = RunDirectory(path).read_result().get("test")
-        held = test["metric"] if isinstance(test, Mapping) and "metric" in test else DEFAULT_METRIC
-        health = Health.from_dict(read_user_file(Path(path) / HEALTH_FILE).json_object())
-        return cls(replace(run.dataset, metric=metric or str(held)), health, run.name)
+        result, folder = RunDirectory(path).read_result(), Path(path)
+        held = next((name for name in METRICS if result.get(f"val_{name}") is not None), DEFAULT_METRIC)
+        health = Health.from_dict(read_user_file(folder / HEALTH_FILE).json_object())
+        dataset, ids = replace(run.dataset, metric=metric or held), [str(name) for name in run.ids]
+        return cls(dataset, health, ids, read_encoder(folder), run.name)
 
     @property
     def digest(self) -> str:
@@ -73,6 +83,19 @@ class UserData:
         if not self.dataset.directed or model_spec(model).directed:
             return self.dataset
         return replace(self.dataset, graph=self.dataset.graph.undirected)
+
+    def add_to_run(self, path: Path | str) -> None:
+        """Writes the graph, with the split of the saved model, next to it, as predict, explain and report need it."""
+        metadata = read_metadata(path)
+        split = self.dataset.splits[split_number(self.dataset.name, metadata["run"], len(self.dataset.splits))]
+        dataset = replace(self.dataset_for(metadata["model"]), splits=(split,))
+        contents = {
+            GRAPH_FILE: encode_graph(dataset, self.ids),
+            ENCODER_FILE: to_json(self.encoding),
+            HEALTH_FILE: to_json(self.health.to_dict()),
+        }
+        with locked(path):
+            write_all(Path(path), contents)
 
 
 def _same(one: Split, other: Split) -> bool:
