@@ -169,7 +169,7 @@ def test_time_that_later_candidates_leave_over_goes_back_to_the_earlier(make, mo
     contest, now, asked = make(seconds=100.0), [0.0], []
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     contest.clock._start = 0.0
-    ended = set()
+    ended: set[int] = set()
     monkeypatch.setattr(module, "is_done", lambda run, epochs: id(run) in ended)
 
     def advance(group, until, epochs, tell):
