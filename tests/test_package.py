@@ -119,13 +119,16 @@ def test_importing_the_package_is_quick():
 
 
 def test_public_names_are_those_of_their_modules():
-    from asgat import ASGAT, ASGATClassifier, ASGATConv, ASGATDeep, Graph, SpectralFilterConv, load_dataset
+    from asgat import ASGAT, ASGATClassifier, ASGATConv, ASGATDeep, Graph, SpectralFilterConv
+    from asgat import as_user_graph, load_dataset, read_graph
 
     modules: dict[str, tuple[Any, ...]] = {
         "asgat.nn": (ASGAT, ASGATConv, ASGATDeep, SpectralFilterConv),
         "asgat.graph": (Graph,),
         "asgat.data": (load_dataset,),
         "asgat.estimator.classifier": (ASGATClassifier,),
+        "asgat.tabular.assembly": (read_graph,),
+        "asgat.tabular.conversions": (as_user_graph,),
     }
     for module, values in modules.items():
         for value in values:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from asgat.estimator.classifier import ASGATClassifier
     from asgat.graph import Graph
     from asgat.nn import ASGAT, ASGATConv, ASGATDeep, SpectralFilterConv
+    from asgat.tabular.assembly import read_graph
+    from asgat.tabular.conversions import as_user_graph
 
 __all__ = [
     "ASGAT",
@@ -22,7 +24,9 @@ __all__ = [
     "Graph",
     "SpectralFilterConv",
     "__version__",
+    "as_user_graph",
     "load_dataset",
+    "read_graph",
 ]
 __version__ = "0.1.0"
 
@@ -33,7 +37,9 @@ _PUBLIC = {
     "ASGATDeep": "asgat.nn",
     "Graph": "asgat.graph",
     "SpectralFilterConv": "asgat.nn",
+    "as_user_graph": "asgat.tabular.conversions",
     "load_dataset": "asgat.data",
+    "read_graph": "asgat.tabular.assembly",
 }
 moved.install()
 

@@ -75,7 +75,7 @@ def fit(
         preset=None if model else preset,
         metric=metric,
         time_limit=time_limit,
-        seed=seed,
+        random_state=seed,
         device=device,
     )
     if model:

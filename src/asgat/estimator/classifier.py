@@ -1,5 +1,6 @@
 """Node classification with the interface of scikit-learn: fit, predict, score, save and load."""
 
+import numbers
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -9,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from asgat.config import ASGATConfig, SpectralConfig, TrainConfig
 from asgat.data.dataset import Dataset
@@ -23,6 +26,7 @@ from asgat.estimator.encoded_graph import (
     encode_user_graph,
     label_column,
 )
+from asgat.estimator.feature_table import is_table, read_labelled_table, read_table
 from asgat.estimator.graph_file import encode_graph
 from asgat.estimator.health import Health, examine
 from asgat.estimator.trained_run import (
@@ -33,6 +37,7 @@ from asgat.estimator.trained_run import (
     load_run,
     read_encoder,
 )
+from asgat.estimator.verbosity import board_lines, training_lines
 from asgat.files.atomic import to_json
 from asgat.files.lock import locked
 from asgat.files.user_file import read_user_file
@@ -85,18 +90,23 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         metric: what validation decides by: ``"micro_f1"``, ``"macro_f1"``, ``"log_loss"`` or, for two classes,
             ``"roc_auc"``.
         time_limit: of a preset, in minutes; by default its own.
-        seed: of the weights and of splits.
+        random_state: seed of the weights and of splits: a whole number, or None or a ``RandomState`` to draw one in
+            every :meth:`fit`.
+        verbose: 1 prints what is trained and the scores, 2 every epoch as well.
         device: ``"cpu"`` or ``"cuda"``.
+        seed: an older name of ``random_state``.
 
     Attributes:
         classes_: the classes, in the order of the columns of ``predict_proba``.
+        n_features_in_: number of columns of features, before they are encoded.
+        feature_names_in_: their names, where they have any: an array's columns have none.
         config_: all settings.
         dataset_: graph, encoded features, labels and split.
         health_: figures of the graph.
         result_: scores and figures of the training, as in ``result.json``.
         module_: the trained network.
         model_, directed_: the name of its model, and whether it uses the direction of edges.
-        leaderboard_: all models a preset has tried, as a :class:`~asgat.leaderboard.standings.Leaderboard`.
+        leaderboard_: the table of all models a preset has tried: print it, or see ``leaderboard_.to_pandas()``.
 
     Example:
         >>> from asgat.data import load_dataset
@@ -123,8 +133,10 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         preset: str | None = None,
         metric: str = "micro_f1",
         time_limit: float | None = None,
-        seed: int = 0,
+        random_state: int | np.random.RandomState | None = 0,
+        verbose: int = 0,
         device: str = "cpu",
+        seed: int | None = None,
     ) -> None:
         self.model = model
         self.k = k
@@ -141,14 +153,17 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.preset = preset
         self.metric = metric
         self.time_limit = time_limit
-        self.seed = seed
+        self.random_state = random_state
+        self.verbose = verbose
         self.device = device
+        self.seed = seed
 
     def fit(self, graph: Any, y: Any = None, mask: Any = None, val_mask: Any = None, x: Any = None) -> Self:
         """Trains on the labelled nodes of a graph.
 
         Args:
-            graph: as in :func:`asgat.tabular.conversions.as_user_graph`.
+            graph: as in :func:`asgat.tabular.conversions.as_user_graph`, or a table [N, F] of features or a data frame:
+                a graph without edges.
             y: a label per node; None, NaN, "" or -1 where there is none. Or the name of the column, node attribute or
                 tensor that holds them. By default those the graph has.
             mask: the nodes to learn from, as a mask or as indices; by default those of the graph's split, or all that
@@ -159,15 +174,25 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Warns:
             UserWarning: the data likely hold a mistake, such as a feature that is a copy of the label.
         """
+        self._draw_seed()
+        self.__dict__.pop("feature_names_in_", None)
+        if x is None and is_table(graph):
+            graph, y = read_labelled_table(self, graph, y), None
         label = y if isinstance(y, str) else None
         user_graph = as_user_graph(graph, x, self.directed, label)
         if label is not None and user_graph.label is None:
             known = [column.name for column in as_user_graph(graph, directed=self.directed).features]
             raise AsgatError(f"The nodes have no column {label!r} of labels. {suggest(label, known[:30])}")
         y = y if label is None else None
-        encoded = encode_user_graph(user_graph, y, mask, val_mask, self.seed, test=False, metric=self.metric)
+        encoded = encode_user_graph(user_graph, y, mask, val_mask, self._seed, test=False, metric=self.metric)
         warn_of(encoded.notes)
-        return self.fit_encoded(encoded) if self.preset is None else self.fit_leaderboard(encoded)
+        if self.preset is None:
+            self.fit_encoded(encoded, callbacks=training_lines(self.verbose))
+        else:
+            self.fit_leaderboard(encoded, report=board_lines(self.verbose))
+        if self.verbose:
+            print(self.leaderboard_ if self.preset else f"val score {self.result_['rows'][0]['val_score']:.4f}")
+        return self
 
     def fit_encoded(
         self,
@@ -196,7 +221,7 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if callbacks.progress:
                 callbacks.progress(job.run, epoch)
 
-        jobs = [Job(split, self.seed + i, config, i) for i, split in enumerate(dataset.splits)]
+        jobs = [Job(split, self._seed + i, config, i) for i, split in enumerate(dataset.splits)]
         outcomes = dict(train_jobs(task, jobs, progress=progress, checkpointer=checkpointer))
         candidate, finals = Candidate(self.model, self.model, directed=dataset.directed), []
         for i in range(len(jobs)):
@@ -231,7 +256,7 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def board_settings(self, dataset: Dataset) -> BoardSettings:
         """What a leaderboard on this data set depends on."""
-        own = self.preset or "default", dataset.metric, len(dataset.splits), self.seed
+        own = self.preset or "default", dataset.metric, len(dataset.splits), self._seed
         return BoardSettings(*own, dataset_digest(dataset), self.time_limit)
 
     def _begin(self, encoded: EncodedGraph, health: Health | None) -> None:
@@ -239,7 +264,28 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.health_ = health or examine(encoded.user_graph, encoded.dataset, names, encoded.notes)
         self.encoding_, self.classes_ = encoded.encoding, encoded.encoding.classes
         self.ids_ = list(encoded.user_graph.ids)
+        self._name_features()
         self.__dict__.pop("leaderboard_", None)
+
+    def _name_features(self) -> None:
+        """The columns as scikit-learn's attributes; those of an array have numbers for names."""
+        names = [feature.name for feature in self.encoding_.encoder.features]
+        self.n_features_in_ = len(names)
+        if names != [f"x{i}" for i in range(len(names))]:
+            self.feature_names_in_ = np.array(names, dtype=object)
+
+    def _draw_seed(self) -> None:
+        if not isinstance(self._random_state, numbers.Integral):
+            self.seed_ = int(check_random_state(self._random_state).randint(2**31 - 1))
+
+    @property
+    def _random_state(self) -> Any:
+        return self.random_state if self.seed is None else self.seed
+
+    @property
+    def _seed(self) -> int:
+        """A number for ``random_state``: itself, or the one that was drawn for this fit."""
+        return int(self._random_state) if isinstance(self._random_state, numbers.Integral) else self.seed_
 
     def _adopt(self, dataset: Dataset, finals: Sequence[Final]) -> Self:
         """Takes trained models, one of each split; that of the first is kept."""
@@ -282,14 +328,22 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         probability = self.predict_proba(graph, x)
         return np.asarray(self.classes_[probability.argmax(axis=1)])
 
-    @torch.no_grad()
     def predict_proba(self, graph: Any = None, x: Any = None) -> npt.NDArray[np.float64]:
         """Probabilities of the classes, [nodes, classes], rows as in :meth:`predict`."""
-        self._check_fitted()
-        user_graph = None if graph is None else self._read(graph, x)
-        inputs = self._inputs if user_graph is None else self._inputs_of(user_graph)
-        probability = checked_probability(self.module_.eval()(*inputs))
-        return np.asarray(probability if user_graph is None else probability[user_graph.nodes])
+        check_is_fitted(self, "module_")
+        if graph is None:
+            return self._probability(self._inputs)
+        return self.predict_with_notes(self._read(graph, x))[0]
+
+    def predict_with_notes(self, user_graph: UserGraph) -> tuple[npt.NDArray[np.float64], list[str]]:
+        """Probabilities as in :meth:`predict_proba`, and what was noticed about the columns, in sentences."""
+        check_is_fitted(self, "module_")
+        inputs, notes = self._inputs_of(user_graph)
+        return self._probability(inputs)[user_graph.nodes], notes
+
+    @torch.no_grad()
+    def _probability(self, inputs: tuple[Any, ...]) -> npt.NDArray[np.float64]:
+        return np.asarray(checked_probability(self.module_.eval()(*inputs)))
 
     def score(self, graph: Any = None, y: Any = None, mask: Any = None, x: Any = None) -> float:
         """The share of labelled nodes that is predicted correctly.
@@ -300,11 +354,13 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             mask: the nodes to score; by default all that have a label.
             x: features, where the graph has none.
         """
-        self._check_fitted()
+        check_is_fitted(self, "module_")
         if graph is None:
             nodes = self.dataset_.splits[0].test
             if not len(nodes):
-                raise AsgatError("The fitted graph has no test nodes; give a graph and labels to score.")
+                raise AsgatError(
+                    "No labelled node was left to test: fit with mask=, or score other nodes, score(graph, y)."
+                )
             return float(np.mean(self.predict()[nodes] == self.classes_[self.dataset_.y[nodes]]))
         user_graph = self._read(graph, x, y if isinstance(y, str) else None)
         label = label_column(user_graph, None if isinstance(y, str) else y)
@@ -320,6 +376,8 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _read(self, graph: Any, x: Any, label: str | None = None) -> UserGraph:
         """A graph as the fitted one was read: the column of the labels, if it is there, is no feature."""
+        if x is None and is_table(graph):
+            graph = read_table(self, graph)
         return as_user_graph(graph, x, self.directed_, label or self.encoding_.columns.get("label"))
 
     @cached_property
@@ -327,24 +385,20 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The model's inputs for the fitted graph, on the CPU; built only when that graph is predicted."""
         return make_inputs(self.dataset_, self.model_, self.config_, torch.device("cpu"))
 
-    def _inputs_of(self, user_graph: UserGraph) -> tuple[Any, ...]:
+    def _inputs_of(self, user_graph: UserGraph) -> tuple[tuple[Any, ...], list[str]]:
         spec = model_spec(self.model_)
         if spec.belongs_to_graph(self.config_) and user_graph.num_nodes != self.dataset_.num_nodes:
             raise AsgatError(
                 f"The weights of {self.model_} belong to the nodes of one graph; it cannot predict another graph."
             )
-        dataset, self.notes_ = apply_encoding(user_graph, self.encoding_)
+        dataset, notes = apply_encoding(user_graph, self.encoding_)
         if same_graph(dataset, self.dataset_):
-            return self._inputs
-        return make_inputs(dataset, self.model_, self.config_, torch.device("cpu"))
-
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "module_"):
-            raise AsgatError("This classifier is not fitted; call fit first, or from_pretrained.")
+            return self._inputs, notes
+        return make_inputs(dataset, self.model_, self.config_, torch.device("cpu")), notes
 
     def save_pretrained(self, path: Path | str) -> Path:
         """Writes a run directory: settings, metrics, result, weights, the graph and the encoding, in plain files."""
-        self._check_fitted()
+        check_is_fitted(self, "module_")
         settings = self.describe(self.dataset_, self.config_, self.model_)
         state = {name: value.detach().cpu().contiguous() for name, value in self.module_.state_dict().items()}
         files = {
@@ -366,7 +420,7 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not run.is_user_graph:
             raise AsgatError(f"{path} is a run on {run.dataset.name}, not of `asgat fit`; fit a model on your graph.")
         seed = read_metadata(path).get("seed", 0)
-        classifier = cls(run.name, settings=run.config.to_dict(), directed=run.graph.directed, seed=seed)
+        classifier = cls(run.name, settings=run.config.to_dict(), directed=run.graph.directed, random_state=seed)
         classifier.config_, classifier.dataset_ = run.config, run.dataset
         classifier.model_, classifier.directed_ = run.name, run.graph.directed
         held = BoardFolder(path).read()
@@ -375,9 +429,15 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classifier.module_, classifier.ids_ = run.model, [str(name) for name in run.ids]
         classifier.encoding_ = Encoding.from_dict(read_encoder(Path(path)))
         classifier.classes_ = classifier.encoding_.classes
+        classifier._name_features()
         classifier.result_, classifier.history_ = RunDirectory(path).read_result(), []
         classifier.health_ = Health.from_dict(read_user_file(Path(path) / HEALTH_FILE).json_object())
         return classifier
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.string = True
+        return tags
 
     def describe(self, dataset: Dataset, config: TrainConfig, model: str | None = None) -> dict[str, Any]:
         """What ``config.toml`` of a run directory holds; the model is the one asked for, unless another is named."""
@@ -385,7 +445,7 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             dataset.name,
             model or self.model,
             USER_PROTOCOL,
-            self.seed,
+            self._seed,
             list(range(len(dataset.splits))),
             config,
             dataset_digest(dataset),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -107,9 +107,12 @@ def encode_user_graph(
         metric: what validation decides by.
     """
     notes, num_nodes = list(user_graph.notes), user_graph.num_nodes
-    codes, classes = encode_labels(label_column(user_graph, y), notes)
+    label = label_column(user_graph, y)
+    codes, classes = encode_labels(label, notes)
     mask = user_graph.chosen if mask is None else mask
-    user_graph, unused = _leave_out(user_graph, codes, mask is not None, notes)
+    user_graph, leaks, unused = _leave_out(user_graph, codes, mask is not None, notes)
+    if y is not None or user_graph.columns.get("label") is None:
+        _check_label_is_no_feature(leaks, label)
     given = val_mask is not None if mask is not None else user_graph.split is not None
 
     def draw(seed: int, notes: list[str]) -> Split:
@@ -142,8 +145,9 @@ def encode_user_graph(
 
 def _leave_out(
     user_graph: UserGraph, codes: npt.NDArray[np.int64], masked: bool, notes: list[str]
-) -> tuple[UserGraph, set[str]]:
-    """The graph with the split one of its columns holds, unless there is one, and the columns that are no features."""
+) -> tuple[UserGraph, list[Column], set[str]]:
+    """The graph with the split one of its columns holds, unless there is one; the columns that tell the label; and the
+    names of all that are no features."""
     unused: set[str] = set()
     for columns, parts in find_splits(user_graph.features):
         names = quoted([column.name for column in columns])
@@ -174,7 +178,26 @@ def _leave_out(
         found = [name for name, look in looks if look == kind]
         if found:
             notes.append(f"{quoted(found)} may be {what}")
-    return user_graph, unused
+    return user_graph, leaks, unused
+
+
+def _check_label_is_no_feature(leaks: Sequence[Column], label: Column) -> None:
+    """Refuses labels that were handed over as a feature, too: of the same type, and equal at every labelled node."""
+    rows = np.flatnonzero(~label.missing)
+    own = label.take(rows)
+    for column in leaks:
+        part = column.take(rows)
+        if part.missing.any() or part.is_text != own.is_text:
+            continue
+        if isinstance(part.values, np.ndarray) and isinstance(own.values, np.ndarray):
+            same = part.values.dtype.kind == own.values.dtype.kind and np.array_equal(part.values, own.values)
+        else:
+            same = part.texts() == own.texts()
+        if same:
+            raise AsgatError(
+                f"y is also among the features, as {column.name!r}: a model would read off the label. Take it out of the "
+                f"features, or, if it is a column of the nodes, name it: fit(graph, y={column.name!r})."
+            )
 
 
 def apply_encoding(user_graph: UserGraph, encoding: Encoding) -> tuple[Dataset, list[str]]:
@@ -186,11 +209,11 @@ def apply_encoding(user_graph: UserGraph, encoding: Encoding) -> tuple[Dataset, 
 
 
 def label_column(user_graph: UserGraph, y: Any) -> Column:
-    """The labels of all nodes; where y is given, those of nodes that are not selected are missing."""
+    """The labels of all nodes; those of nodes that are not selected are missing."""
     if y is None:
         if user_graph.label is None:
             raise AsgatError("There are no labels: give y, or a graph that has them.")
-        return user_graph.label
+        return _of_selected(user_graph.label, user_graph)
     values, count = _to_numpy(y), len(user_graph)
     if values.shape != (count,):
         raise AsgatError(f"y must hold one label per node, {count} of them, but has shape {list(values.shape)}.")
@@ -204,8 +227,13 @@ def label_column(user_graph: UserGraph, y: Any) -> Column:
         return column
     rows = np.zeros(user_graph.num_nodes, dtype=np.int64)
     rows[user_graph.chosen] = np.arange(count)
-    whole = column.take(rows)
-    return Column("y", whole.values, whole.missing | ~as_mask(user_graph.chosen, user_graph.num_nodes))
+    return _of_selected(column.take(rows), user_graph)
+
+
+def _of_selected(label: Column, user_graph: UserGraph) -> Column:
+    if user_graph.chosen is None:
+        return label
+    return replace(label, missing=label.missing | ~as_mask(user_graph.chosen, user_graph.num_nodes))
 
 
 def as_mask(nodes: Any, num_nodes: int) -> npt.NDArray[np.bool_]:

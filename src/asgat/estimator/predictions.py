@@ -75,9 +75,9 @@ def predictions_of(
         optional=("label", "split"),
         directed=classifier.directed,
     )
-    probability = classifier.predict_proba(graph)
+    probability, notes = classifier.predict_with_notes(graph)
     label = graph.label.texts() if graph.label is not None else [""] * graph.num_nodes
-    return Predictions(id_name, graph.ids, names, probability, label, [*graph.notes, *classifier.notes_])
+    return Predictions(id_name, graph.ids, names, probability, label, [*graph.notes, *notes])
 
 
 def check_ending(path: Path) -> None:

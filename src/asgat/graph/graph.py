@@ -82,7 +82,10 @@ class Graph:
     def from_scipy(cls, matrix: Any, self_loops: SelfLoops = "keep", directed: bool = False) -> Graph:
         """From a square scipy sparse matrix or array; entry (v, u) is the edge from v to u."""
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-            raise AsgatError(f"An adjacency matrix must be square, not {matrix.shape}.")
+            raise AsgatError(
+                f"A sparse matrix is read as an adjacency matrix, which must be square, not {matrix.shape}. Give features "
+                "of nodes as x."
+            )
         coo = sp.coo_array(matrix)
         return cls.from_edges(np.stack(coo.coords), matrix.shape[0], coo.data, self_loops, directed)
 
@@ -110,6 +113,23 @@ class Graph:
     def from_pyg(cls, data: Data, self_loops: SelfLoops = "keep", directed: bool = False) -> Graph:
         """From a PyG ``Data`` or ``Batch``; ``edge_weight`` is used where present."""
         return cls.from_edges(data.edge_index, data.num_nodes, data.get("edge_weight"), self_loops, directed)
+
+    @classmethod
+    def from_adj_t(cls, adj_t: Any, self_loops: SelfLoops = "keep", directed: bool = False) -> Graph:
+        """From PyG's transposed adjacency matrix, whose entry (v, u) is the edge from u to v.
+
+        A sparse ``torch.Tensor`` of any layout or a ``torch_sparse.SparseTensor``; its values are the weights.
+        """
+        if hasattr(adj_t, "layout"):
+            matrix = adj_t.detach().to_sparse_coo().coalesce()
+            ends, weight, shape = matrix.indices(), matrix.values(), tuple(matrix.shape)
+        else:
+            target, source, weight = adj_t.coo()
+            ends, shape = (target, source), tuple(adj_t.sizes())
+        if len(shape) != 2 or shape[0] != shape[1]:
+            raise AsgatError(f"adj_t must be square, not {list(shape)}: one row and one column per node.")
+        target, source = (_to_numpy(end) for end in ends)
+        return cls.from_edges(np.stack([source, target]), shape[0], weight, self_loops, directed)
 
     @classmethod
     def from_pandas(

@@ -60,9 +60,9 @@ class Row:
     note: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Leaderboard:
-    """All rows, best on validation first, and guessing last.
+    """All rows, best on validation first, and guessing last. Printed, it is a table.
 
     Attributes:
         chosen: the model that is saved: the row of its name, as the average of ``members`` networks.
@@ -104,11 +104,22 @@ class Leaderboard:
             found.append({**flat, "seconds": row.seconds, "parameters": row.parameters, "chosen": row.chosen})
         return found
 
+    def to_pandas(self) -> Any:
+        """The rows as a pandas data frame."""
+        try:
+            import pandas
+        except ImportError:
+            raise AsgatError("A data frame needs pandas: pip install 'asgat[tables]', or use records().") from None
+        return pandas.DataFrame(self.records())
+
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         headings, cells = self.cells()
         widths = [max(len(line[i]) for line in (headings, *cells)) for i in range(len(headings))]
         lines = ["  ".join(_aligned(line, widths)).rstrip() for line in (headings, *cells)]
-        return "\n".join([*lines, *self.sentences])
+        return "\n".join([*lines, f"Scores are {self.unit}.", self.choice, *self.sentences])
 
     def cells(self) -> tuple[list[str], list[list[str]]]:
         """Headings and texts of the table; it fits into 80 characters."""

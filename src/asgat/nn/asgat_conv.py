@@ -1,18 +1,19 @@
 """The spectral attention layer, with PyG's arguments."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import UninitializedParameter
 
 from asgat.errors import AsgatError
 from asgat.filters import MLPFilter, SpectralFilter
-from asgat.graph import Graph
 from asgat.kernels.each_run import each_run
 from asgat.kernels.sparse_features import SparseFeatures, dropout
 from asgat.nn.attention import SparseAttention, attend
 from asgat.nn.layer_cache import LayerCache
-from asgat.nn.operator_builder import OperatorBuilder, OperatorFactory
+from asgat.nn.operator_builder import GraphLike, OperatorBuilder, OperatorFactory
 from asgat.nn.rows import add_bias, by_copy, by_node, product
 from asgat.spectral import SpectralOperator
 from asgat.spectral.spectral_operator import check_k
@@ -32,7 +33,7 @@ class ASGATConv(nn.Module):
     state dict depends on its size.
 
     Args:
-        in_channels: size of each input feature row.
+        in_channels: size of each input feature row; -1 takes that of the first call, or of the state that is loaded.
         out_channels: size of each output feature row, per head.
         heads: number of filters, one attention head each.
         concat: concatenate the heads' outputs; otherwise average them.
@@ -58,7 +59,7 @@ class ASGATConv(nn.Module):
 
     Shapes:
         - **x**: [N, in_channels]
-        - **edge_index**: [2, E], a :class:`~asgat.graph.Graph`, or an operator
+        - **edge_index**: [2, E], ``adj_t`` [N, N], a :class:`~asgat.graph.Graph`, or an operator
         - **output**: [N, heads · out_channels], twice as wide if ``directed``; or [N, out_channels] if not ``concat``
 
     Cost in addition to the operator's scores: O(N · in · out + heads · N · k · out).
@@ -104,8 +105,9 @@ class ASGATConv(nn.Module):
         self.operators = OperatorBuilder(operator, order, directed, cached)
         width = self.operators.copies * heads * out_channels if concat else out_channels
         # As [in, out], not as nn.Linear has it: a product with sparse features reads it row by row.
-        self.weight = nn.Parameter(torch.empty(in_channels, self.operators.copies * out_channels))
-        self.root_weight = nn.Parameter(torch.empty(in_channels, width)) if root else None
+        self._widths = {"weight": self.operators.copies * out_channels, **({"root_weight": width} if root else {})}
+        self.weight = self._input_weight("weight")
+        self.root_weight = self._input_weight("root_weight") if root else None
         self.mix = nn.Parameter(torch.empty(heads)) if mix else None
         self.bias = nn.Parameter(torch.empty(width)) if bias else None
         self.reset_parameters()
@@ -113,18 +115,40 @@ class ASGATConv(nn.Module):
     def reset_parameters(self) -> None:
         self._cache, self.operators.kept = LayerCache(), None
         self.filter.reset_parameters()
-        for of_copy in self.weight.chunk(self.operators.copies, dim=1):
-            nn.init.xavier_uniform_(of_copy)
-        if self.root_weight is not None:
-            nn.init.xavier_uniform_(self.root_weight)
+        if self.in_channels != -1:
+            self._reset_input_weights()
         for start_at_zero in (self.mix, self.bias):
             if start_at_zero is not None:
                 nn.init.zeros_(start_at_zero)
 
+    def _input_weight(self, name: str) -> nn.Parameter:
+        lazy = self.in_channels == -1
+        return UninitializedParameter() if lazy else nn.Parameter(torch.empty(self.in_channels, self._widths[name]))
+
+    def _reset_input_weights(self) -> None:
+        for of_copy in self.weight.chunk(self.operators.copies, dim=1):
+            nn.init.xavier_uniform_(of_copy)
+        if self.root_weight is not None:
+            nn.init.xavier_uniform_(self.root_weight)
+
+    @torch.no_grad()
+    def _set_in_channels(self, in_channels: int) -> None:
+        """Makes the weights of a layer that did not know the size of its input."""
+        self.in_channels = in_channels
+        for name, width in self._widths.items():
+            getattr(self, name).materialize((in_channels, width))
+        self._reset_input_weights()
+
+    def _load_from_state_dict(self, state_dict: Mapping[str, Any], prefix: str, *rest: Any) -> None:
+        weight = state_dict.get(f"{prefix}weight")
+        if self.in_channels == -1 and weight is not None:
+            self._set_in_channels(weight.size(0))
+        super()._load_from_state_dict(state_dict, prefix, *rest)  # type: ignore[no-untyped-call]
+
     def forward(
         self,
         x: Tensor | SparseFeatures,
-        edge_index: Tensor | Graph | SpectralOperator,
+        edge_index: GraphLike,
         edge_weight: Tensor | None = None,
         return_attention_weights: bool = False,
     ) -> Tensor | tuple[Tensor, SparseAttention]:
@@ -132,14 +156,17 @@ class ASGATConv(nn.Module):
 
         Args:
             x: node features, dense or sparse.
-            edge_index: the graph, as edges [2, E] (read as undirected unless ``directed``), a ``Graph``, or an operator
-                built from one, or from the double cover of a directed one: build an operator once when the same graph
-                is used several times.
-            edge_weight: weights [E] of the edges.
+            edge_index: the graph, as edges [2, E] (read as undirected unless ``directed``), PyG's transposed adjacency
+                matrix ``adj_t`` (a ``SparseTensor``, or a sparse tensor of torch), a ``Graph``, or an operator built
+                from one, or from the double cover of a directed one: build an operator once when the same graph is
+                used several times.
+            edge_weight: weights [E] of the edges. They get no gradient: weights that require one are refused.
             return_attention_weights: return ``(output, SparseAttention)``. The attended pairs are not the input edges,
                 which is why this is not PyG's ``(edge_index, alpha)``. :meth:`attention` can also certify it.
         """
         operator = self.operator_for(x, edge_index, edge_weight)
+        if self.in_channels == -1:
+            self._set_in_channels(x.size(-1))
         attention = self.attention(operator)
         one = self.runs == 1  # a stack of one is computed as a single layer
 
@@ -196,7 +223,7 @@ class ASGATConv(nn.Module):
         return self.weight.size(0) if self.weight.dim() == 3 else None
 
     def operator_for(
-        self, x: Tensor | SparseFeatures, graph: Tensor | Graph | SpectralOperator, edge_weight: Tensor | None = None
+        self, x: Tensor | SparseFeatures, graph: GraphLike, edge_weight: Tensor | None = None
     ) -> SpectralOperator:
         """The operator of a graph, built unless it already is one or is cached."""
         return self.operators(x, graph, edge_weight)

@@ -98,6 +98,9 @@ def attend(
         certified: also bound the error of the selection.
     """
     check_k(k)
+    if torch.is_autocast_enabled(operator.device.type):  # half precision would select other nodes
+        with torch.autocast(operator.device.type, enabled=False):
+            return attend(operator, filter, k, include_unreachable, certified)
     if isinstance(filter, FilterStack) and not operator.stacks_heads:
         each = [attend(operator, single, k, include_unreachable) for single in filter.each()]
         index, weight = (torch.stack(parts) for parts in zip(*((one.index, one.weight) for one in each), strict=True))

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from asgat.errors import AsgatError, suggest
@@ -12,6 +13,11 @@ from asgat.kernels.sparse_features import SparseFeatures
 from asgat.spectral import ArmaOperator, ChebyshevOperator, ExactOperator, SpectralOperator
 
 OperatorFactory = Callable[..., SpectralOperator]
+GraphLike = Tensor | Graph | SpectralOperator  # or a SparseTensor of torch_sparse, which need not be installed
+HETERO = (
+    "This layer attends within one graph with one kind of node: to_hetero and HeteroConv, which give it one kind of "
+    "nodes as sources and another as targets, are not supported. Use to_homogeneous() of the data first."
+)
 
 
 class OperatorBuilder:
@@ -47,9 +53,12 @@ class OperatorBuilder:
         return 2 if self.directed else 1
 
     def __call__(
-        self, x: Tensor | SparseFeatures, graph: Tensor | Graph | SpectralOperator, edge_weight: Tensor | None = None
+        self, x: Tensor | SparseFeatures, graph: GraphLike, edge_weight: Tensor | None = None
     ) -> SpectralOperator:
         """The operator of a graph for features x, built unless it already is one or is kept."""
+        if isinstance(x, tuple | torch.fx.Proxy) or isinstance(graph, tuple | dict):
+            raise AsgatError(HETERO)
+        _check_no_gradient(edge_weight)
         operator: SpectralOperator
         if isinstance(graph, SpectralOperator):
             operator = graph
@@ -57,13 +66,17 @@ class OperatorBuilder:
             operator = self.kept
         else:
             if not isinstance(graph, Graph):
-                graph = Graph.from_edges(graph, x.size(0), edge_weight, directed=self.directed)
+                graph = self._read(graph, x.size(-2), edge_weight)
             if graph.directed and not self.directed:
                 raise AsgatError(
                     "The graph is directed, and this layer reads edges as undirected; make the layer with "
                     "directed=True, or give it graph.undirected."
                 )
-            operator = self.make(graph.double_cover if self.directed else graph, dtype=x.dtype, device=x.device)
+            operator = self.make(
+                graph.double_cover if self.directed else graph,
+                dtype=x.dtype if x.dtype == torch.float64 else torch.float32,  # half precision is too coarse for a Laplacian
+                device=x.device,
+            )
             if self.cached:
                 self.kept = operator
         if operator.num_inputs != self.copies * x.size(-2):
@@ -72,6 +85,16 @@ class OperatorBuilder:
             raise AsgatError(f"x has {x.size(-2)} rows, but the graph{kept} has {operator.num_inputs} nodes{rows}.")
         return operator
 
+    def _read(self, graph: Any, num_nodes: int, edge_weight: Tensor | None) -> Graph:
+        """The graph of edges [2, E], or of a sparse matrix ``adj_t``."""
+        sparse_tensor = hasattr(graph, "coo")
+        if not sparse_tensor and getattr(graph, "layout", torch.strided) == torch.strided:
+            return Graph.from_edges(graph, num_nodes, edge_weight, directed=self.directed)
+        if edge_weight is not None:
+            raise AsgatError("adj_t holds the weights of edges as its values; leave out edge_weight.")
+        _check_no_gradient(graph.coo()[2] if sparse_tensor else graph)
+        return Graph.from_adj_t(graph, directed=self.directed)
+
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "kept": None}
 
@@ -79,3 +102,11 @@ class OperatorBuilder:
         copied = object.__new__(OperatorBuilder)
         vars(copied).update(vars(self))
         return copied
+
+
+def _check_no_gradient(edge_weight: Tensor | None) -> None:
+    if edge_weight is not None and edge_weight.requires_grad and torch.is_grad_enabled():
+        raise AsgatError(
+            "edge_weight requires a gradient, but operators of a graph give it none: pass edge_weight.detach(). Filters, "
+            "features and the weights of the layer get theirs."
+        )

@@ -92,7 +92,10 @@ def from_pyg(data: Any, x: Any = None, directed: bool = False, label: str = "y")
             if mask is not None:
                 parts[(mask if mask.dim() == 1 else mask[:, 0]).cpu().numpy()] = part
         split = Column.of_texts("split", parts.tolist())
-    user_graph = _from_graph(graph, x if x is not None else data.get("x"), directed)
+    x = x if x is not None else data.get("x")
+    if hasattr(x, "detach") and held is not None and np.shares_memory(*(v.detach().cpu().numpy() for v in (x, held))):
+        raise AsgatError(f"The features x are the labels {label!r} themselves; leave these out of the features.")
+    user_graph = _from_graph(graph, x, directed)
     notes = []
     if data.get("edge_attr") is not None:
         advice = "" if data.get("edge_weight") is not None else "; edge_weight takes a number per edge"

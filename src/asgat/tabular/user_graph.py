@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from asgat.errors import AsgatError
 from asgat.graph import Graph
 from asgat.tabular.column import Column
 
@@ -72,6 +73,27 @@ class UserGraph:
     @property
     def shape(self) -> tuple[int]:
         return (len(self.nodes),)
+
+    @property
+    def labelled(self) -> Self:
+        """The same graph with those of its selected nodes selected that have a label."""
+        missing = self._label.missing[self.nodes]
+        return self.select(self.nodes[~missing])
+
+    @property
+    def y(self) -> npt.NDArray[Any]:
+        """The labels of the selected nodes, as scikit-learn's splitters and scores take them."""
+        column = self._label.take(self.nodes)
+        if column.missing.any():
+            without = f"{int(column.missing.sum()):,} of the {len(self):,} selected nodes have no label"
+            raise AsgatError(f"{without}; graph.labelled selects the others.")
+        return column.values if isinstance(column.values, np.ndarray) else np.array(column.texts())
+
+    @property
+    def _label(self) -> Column:
+        if self.label is None:
+            raise AsgatError("The graph has no labels; name their column when it is read, such as label='kind'.")
+        return self.label
 
     def __len__(self) -> int:
         return len(self.nodes)
