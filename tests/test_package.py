@@ -119,8 +119,17 @@ def test_importing_the_package_is_quick():
 
 
 def test_public_names_are_those_of_their_modules():
-    from asgat import ASGAT, ASGATClassifier, ASGATConv, ASGATDeep, Graph, SpectralFilterConv
-    from asgat import as_user_graph, load_dataset, read_graph
+    from asgat import (
+        ASGAT,
+        ASGATClassifier,
+        ASGATConv,
+        ASGATDeep,
+        Graph,
+        SpectralFilterConv,
+        as_user_graph,
+        load_dataset,
+        read_graph,
+    )
 
     modules: dict[str, tuple[Any, ...]] = {
         "asgat.nn": (ASGAT, ASGATConv, ASGATDeep, SpectralFilterConv),

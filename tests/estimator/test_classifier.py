@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, train_test_split
 from tests.leaderboard.conftest import make_small_field
 
 from asgat.data import contextual_sbm, load_dataset
@@ -15,11 +16,13 @@ from asgat.errors import AsgatError
 from asgat.estimator import classifier, trained_run
 from asgat.estimator.classifier import ASGATClassifier, same_graph
 from asgat.graph import Graph
+from asgat.tabular.column import Column
 from asgat.tabular.conversions import as_user_graph
 from asgat.training.inputs import make_inputs
 from asgat.training.run_directory import RunDirectory
 
 QUICK: dict[str, Any] = {"epochs": 25, "heads": 2, "hidden": 8, "k": 4, "order": 4, "dropout": 0.2, "lr": 0.05}
+ONE_EPOCH: dict[str, Any] = {**QUICK, "epochs": 1}
 
 
 @pytest.fixture(scope="module")
@@ -151,6 +154,81 @@ def test_a_search_over_settings(user_graph, blocks):
     assert len(search.predict(user_graph)) == 160
 
 
+@pytest.mark.parametrize("library", ["pandas", "networkx", "pyg"])
+def test_scikit_learns_tools_on_graphs_of_other_libraries(library, blocks, names):
+    words = {"kind": [name if node % 8 else None for node, name in enumerate(names.tolist())]}
+    if library == "pyg":
+        data = of_pyg(blocks, blocks.x, {})
+        data.y[::8] = -1
+        nodes = as_user_graph(data).labelled
+    else:
+        make = {"pandas": of_pandas, "networkx": of_networkx}[library]
+        nodes = as_user_graph(make(blocks, blocks.x, words), label="kind").labelled
+    assert len(nodes) == 140
+    model = ASGATClassifier(**{**QUICK, "epochs": 12})
+    scores = cross_val_score(model, nodes, nodes.y, cv=3, scoring="f1_macro", error_score="raise")
+    assert scores.mean() > 0.6
+    search = GridSearchCV(model, {"k": [2, 4]}, cv=2, error_score="raise").fit(nodes, nodes.y)
+    assert len(search.predict(nodes)) == 140
+    train, test = train_test_split(nodes, stratify=nodes.y, random_state=0)
+    fitted = clone(search.best_estimator_).fit(train)
+    assert fitted.score(test) == pytest.approx(np.mean(fitted.predict(test) == test.y))
+    assert fitted.score(test) > 0.6
+
+
+def test_a_fold_never_sees_the_labels_of_the_others(user_graph, names):
+    """Other labels there, even of a class more, change nothing, whether y is given or held by the graph."""
+    train, other = np.arange(100), names.copy()
+    other[100:] = "third"
+    held = [
+        replace(user_graph, label=Column.of_texts("kind", y.tolist()), columns={"label": "kind"})[train]
+        for y in (names, other)
+    ]
+    models = [ASGATClassifier(**ONE_EPOCH).fit(nodes) for nodes in held]
+    models.append(ASGATClassifier(**ONE_EPOCH).fit(user_graph[train], names[train]))
+    for model in models:
+        assert model.classes_.tolist() == ["high", "low"]
+        assert not len(model.dataset_.splits[0].test)
+        np.testing.assert_array_equal(model.predict_proba(), models[0].predict_proba())
+
+
+def test_columns_are_counted_and_named(blocks, tmp_path):
+    edges, nodes = of_pandas(blocks, blocks.x, {"kind": np.array(["a", "b"])[blocks.y]})
+    model = ASGATClassifier(**ONE_EPOCH).fit((edges, nodes.rename(columns={"x0": "size"})), y="kind")
+    assert model.n_features_in_ == 8
+    assert model.feature_names_in_.tolist() == ["size", *(f"x{i}" for i in range(1, 8))]
+    model.save_pretrained(tmp_path)
+    again = ASGATClassifier.from_pretrained(tmp_path)
+    assert (again.n_features_in_, again.feature_names_in_[0]) == (8, "size")
+    model.fit(blocks.graph, blocks.y, x=blocks.x)
+    assert model.n_features_in_ == 8
+    assert not hasattr(model, "feature_names_in_"), "those of an array have none"
+
+
+@pytest.mark.parametrize("call", ["predict", "predict_proba", "score"])
+def test_before_fit_every_method_says_so(call, user_graph, tmp_path):
+    for graph in ((), (user_graph,)):
+        with pytest.raises(NotFittedError, match="not fitted yet"):
+            getattr(ASGATClassifier(), call)(*graph)
+    with pytest.raises(NotFittedError):
+        ASGATClassifier().save_pretrained(tmp_path)
+    with pytest.raises(NotFittedError):
+        ASGATClassifier().predict_with_notes(user_graph)
+
+
+def test_predicting_changes_nothing(fitted, user_graph, blocks):
+    before = dict(vars(fitted))
+    fitted.predict(as_user_graph(blocks.graph, np.where(blocks.x > 2, np.nan, blocks.x)))
+    assert vars(fitted) == before
+
+
+def test_notes_of_a_prediction(fitted, blocks):
+    holes = np.where(np.arange(160)[:, None] == 3, np.nan, blocks.x)
+    probability, notes = fitted.predict_with_notes(as_user_graph(blocks.graph, holes))
+    assert probability.shape == (160, 2)
+    assert "'x0' has no value at 1 nodes" in notes[0]
+
+
 def test_it_can_be_cloned():
     model = ASGATClassifier(k=3, settings={"elu": "last"})
     copy = clone(model)
@@ -160,9 +238,42 @@ def test_it_can_be_cloned():
 
 def test_the_same_seed_gives_the_same_model(user_graph, names):
     quick = {**QUICK, "epochs": 4}
-    a, b, c = (ASGATClassifier(**quick, seed=seed).fit(user_graph, names).predict_proba() for seed in (3, 3, 4))
-    np.testing.assert_array_equal(a, b)
-    assert not np.array_equal(a, c)
+
+    def fit(**seed):
+        return ASGATClassifier(**quick, **seed).fit(user_graph, names).predict_proba()
+
+    first = fit(random_state=3)
+    np.testing.assert_array_equal(first, fit(random_state=3))
+    np.testing.assert_array_equal(first, fit(seed=3), "the older name")
+    np.testing.assert_array_equal(fit(), fit(random_state=0))
+    assert not np.array_equal(first, fit(random_state=4))
+
+
+def test_a_random_state_that_is_no_number_draws_one_in_every_fit(user_graph, names, tmp_path):
+    model = ASGATClassifier(**ONE_EPOCH, random_state=np.random.RandomState(0))
+    first = model.fit(user_graph, names).predict_proba()
+    assert model.seed_ == np.random.RandomState(0).randint(2**31 - 1)
+    assert not np.array_equal(model.fit(user_graph, names).predict_proba(), first)
+    again = ASGATClassifier(**ONE_EPOCH, random_state=np.random.RandomState(0)).fit(user_graph, names)
+    np.testing.assert_array_equal(again.predict_proba(), first)
+    again.save_pretrained(tmp_path)
+    assert ASGATClassifier.from_pretrained(tmp_path).random_state == again.seed_
+    drawn = {ASGATClassifier(**ONE_EPOCH, random_state=None).fit(user_graph, names).seed_ for _ in range(2)}
+    assert len(drawn) == 2
+
+
+def test_verbose_prints_epochs_and_scores(user_graph, names, capsys, monkeypatch):
+    ASGATClassifier(**ONE_EPOCH).fit(user_graph, names)
+    assert capsys.readouterr().out == ""
+    model = ASGATClassifier(**ONE_EPOCH, verbose=2).fit(user_graph, names)
+    first, last = capsys.readouterr().out.splitlines()
+    assert first.startswith("epoch ")
+    assert last == f"val score {model.result_['rows'][0]['val_score']:.4f}"
+    make_small_field(monkeypatch)
+    board = ASGATClassifier(preset="quick", verbose=1).fit(user_graph, names).leaderboard_
+    printed = capsys.readouterr().out
+    assert printed.startswith("first epochs: 0 of ")
+    assert printed.endswith(f"{board}\n")
 
 
 def test_settings_come_from_the_caller_then_from_the_graph(user_graph, names):
@@ -192,11 +303,9 @@ def test_a_model_of_one_graph_refuses_another(user_graph, names, blocks):
 
 
 def test_refusals(fitted, user_graph, blocks, tmp_path):
-    with pytest.raises(AsgatError, match="not fitted"):
-        ASGATClassifier().predict()
     with pytest.raises(AsgatError, match="lack 'x7'"):
         fitted.predict(as_user_graph(blocks.graph, blocks.x[:, :7]))
-    with pytest.raises(AsgatError, match="no test nodes"):
+    with pytest.raises(AsgatError, match="No labelled node was left to test: fit with mask="):
         ASGATClassifier(**{**QUICK, "epochs": 1}).fit(user_graph, blocks.y).score()
     with pytest.raises(AsgatError, match="no labelled node to score"):
         fitted.score(user_graph, np.full(160, -1))
@@ -337,9 +446,6 @@ def of_pyg(blocks, x, _):
     return data
 
 
-ONE_EPOCH: dict[str, Any] = {**QUICK, "epochs": 1}
-
-
 @pytest.mark.parametrize("make", [of_pandas, of_networkx, of_pyg])
 def test_a_copy_of_the_label_among_the_features_is_left_out(make, blocks):
     leaking = np.concatenate([blocks.x, blocks.y[:, None]], axis=1).astype(np.float32)
@@ -357,11 +463,26 @@ def test_a_copy_of_the_label_among_the_features_is_left_out(make, blocks):
 
 
 @pytest.mark.parametrize("make", [of_pandas, of_networkx])
-def test_the_label_itself_handed_over_as_a_feature(make, blocks, names):
+def test_the_label_itself_handed_over_as_a_feature_is_refused(make, blocks, names):
     graph = make(blocks, blocks.x, {"kind": names.tolist()})
-    with pytest.warns(UserWarning, match="'kind' tells the class"):
-        model = ASGATClassifier(**ONE_EPOCH).fit(graph, names)
+    with pytest.raises(AsgatError, match=r"y is also among the features, as 'kind'.* fit\(graph, y='kind'\)"):
+        ASGATClassifier(**ONE_EPOCH).fit(graph, names)
+    nodes = as_user_graph(graph)
+    with pytest.raises(AsgatError, match="y is also among the features"):
+        ASGATClassifier(**ONE_EPOCH).fit(nodes[np.arange(100)], names[:100])
+    codes = make(blocks, blocks.x, {"kind": names.tolist(), "code": (names == "low").astype(int).tolist()})
+    with pytest.warns(UserWarning, match="'code' tells the class"):
+        model = ASGATClassifier(**ONE_EPOCH).fit(codes, y="kind")
     assert model.dataset_.num_features == 8
+
+
+def test_labels_of_pyg_that_are_its_features_are_refused(blocks):
+    data = of_pyg(blocks, blocks.x, {})
+    data.x = data.y.view(-1, 1)
+    with pytest.raises(AsgatError, match="The features x are the labels 'y' themselves"):
+        ASGATClassifier(**ONE_EPOCH).fit(data)
+    with pytest.raises(AsgatError, match="y is also among the features, as 'x0'"):
+        ASGATClassifier(**ONE_EPOCH).fit(blocks.graph, blocks.y, x=blocks.y[:, None])
 
 
 def test_a_one_hot_label_as_features_of_pyg(blocks):

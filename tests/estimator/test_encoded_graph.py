@@ -169,3 +169,22 @@ def test_a_form_of_the_label_is_kept_if_the_user_says_what_it_is():
     own = UserGraph([str(i) for i in range(20)], ring, [Column.of_texts("copy", [*"ab"] * 10)], label=label)
     assert encode_user_graph(own).encoding.encoder.degree
     assert encode_user_graph(replace(own, declared=["copy"])).dataset.num_features == 2
+
+
+def test_labels_handed_over_as_a_feature_are_refused_and_other_forms_left_out():
+    words, codes = ["a", "b"] * 20, np.tile([0, 1], 20)
+    features = [Column.of_texts("kind", words), Column.of_array("f", np.arange(40.0))]
+    graph = UserGraph([str(i) for i in range(40)], np.array([[0, 1, 2], [1, 2, 3]]), features)
+    with pytest.raises(AsgatError, match="y is also among the features, as 'kind'"):
+        encode_user_graph(graph, words)
+    partly = [*words[:30], *[None] * 10]
+    with pytest.raises(AsgatError, match="y is also among the features, as 'kind'"):
+        encode_user_graph(graph, partly)
+    for y in (codes, ["u", "v"] * 20):  # another form of it
+        assert encode_user_graph(graph, y).dataset.num_features == 1
+    numbers = replace(graph, features=[Column.of_array("code", codes), features[1]])
+    with pytest.raises(AsgatError, match="y is also among the features, as 'code'"):
+        encode_user_graph(numbers, codes)
+    assert encode_user_graph(numbers, codes.astype(float)).dataset.num_features == 1
+    named = replace(graph, label=Column.of_texts("label", words), columns={"label": "label"})
+    assert encode_user_graph(named).dataset.num_features == 1, "a copy in another column"

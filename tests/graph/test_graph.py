@@ -178,6 +178,42 @@ def test_a_matrix_that_is_not_square_is_refused():
         Graph.from_scipy(sp.csr_array(np.ones((2, 3))))
 
 
+class FakeSparseTensor:
+    """What is used of torch_sparse.SparseTensor."""
+
+    def __init__(self, row, col, value, size):
+        self.parts, self.size = (row, col, value), size
+
+    def coo(self):
+        return self.parts
+
+    def sizes(self):
+        return [self.size, self.size]
+
+
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
+@pytest.mark.parametrize("directed", [False, True])
+def test_a_transposed_adjacency_matrix_of_pyg(directed):
+    from torch_geometric.transforms import ToSparseTensor
+
+    ends, weight = torch.tensor([[0, 1, 3, 2], [1, 2, 0, 2]]), torch.tensor([1.0, 2.0, 3.0, 0.5])
+    expected = Graph.from_edges(ends, 5, weight, directed=directed).adjacency.toarray()
+    held = [
+        torch.sparse_coo_tensor(ends.flip(0), weight, (5, 5)),
+        FakeSparseTensor(ends[1], ends[0], weight, 5),
+    ]
+    for layout in (torch.sparse_coo, torch.sparse_csr):
+        transform = ToSparseTensor(attr="edge_weight", layout=layout)
+        held.append(transform(Data(edge_index=ends, edge_weight=weight, num_nodes=5)).adj_t)
+    held.append(held[0].to_sparse_csc())
+    for adj_t in held:
+        np.testing.assert_array_equal(Graph.from_adj_t(adj_t, directed=directed).adjacency.toarray(), expected)
+    plain = Graph.from_adj_t(FakeSparseTensor(ends[1], ends[0], None, 5), directed=directed)
+    assert set(plain.adjacency.data) == {1.0}
+    with pytest.raises(AsgatError, match=r"adj_t must be square, not \[2, 3\]"):
+        Graph.from_adj_t(torch.eye(3)[:2].to_sparse())
+
+
 def test_a_bad_self_loops_word_is_refused_later_too():
     with pytest.raises(AsgatError, match="not 'yes'"):
         ZOO["path"].with_self_loops("yes")  # type: ignore[arg-type]

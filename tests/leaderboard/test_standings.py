@@ -1,5 +1,6 @@
 """The table and the sentences of a leaderboard."""
 
+import sys
 from dataclasses import replace
 
 import pytest
@@ -53,6 +54,20 @@ def test_rows_are_records(board):
     first = board.records()[0]
     assert first["model"] == "asgat-deep, directed rows"
     assert (first["val"], first["test_micro_f1"], first["low"], first["chosen"]) == (0.7, 0.7, 0.6, 1)
+
+
+def test_it_is_a_table(board, monkeypatch):
+    assert repr(board) == str(board)
+    lines = str(board).splitlines()
+    assert lines[0].split()[0] == "model"
+    assert "Scores are micro-F1 in percent." in lines
+    assert board.choice in lines
+    frame = board.to_pandas()
+    assert frame["model"].tolist() == [row.name for row in board.rows]
+    assert {"val", "test_micro_f1", "low", "high", "seconds", "parameters", "chosen"} <= set(frame.columns)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(AsgatError, match="A data frame needs pandas"):
+        board.to_pandas()
 
 
 def test_scores_as_people_read_them():

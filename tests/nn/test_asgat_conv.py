@@ -545,3 +545,120 @@ def test_attention_of_a_fixed_filter_is_computed_once(monkeypatch):
     learned(x, operators[0])
     learned(x, operators[0])
     assert len(asked) == 2
+
+
+# -- as PyG's layers ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arguments", [{}, {"root": True}, {"root": True, "directed": True, "concat": False}], ids=str)
+def test_the_size_of_the_input_may_be_found_in_the_first_call(arguments):
+    x = torch.randn(5, 6, dtype=torch.float64)
+    torch.manual_seed(0)
+    lazy = ASGATConv(-1, 4, heads=2, k=3, **arguments).double()
+    assert repr(lazy) == "ASGATConv(-1, 4, heads=2, k=3)"
+    lazy.reset_parameters()
+    weight = lazy.weight
+    out = lazy(x, EDGES)
+    assert lazy.weight is weight, "an optimiser that has it keeps it"
+    assert repr(lazy) == "ASGATConv(6, 4, heads=2, k=3)"
+    out.square().sum().backward()
+    assert all(parameter.grad is not None for parameter in lazy.parameters())
+    plain = ASGATConv(6, 4, heads=2, k=3, **arguments).double()
+    plain.load_state_dict(lazy.state_dict())
+    assert torch.equal(plain(x, EDGES), out)
+    loaded = ASGATConv(-1, 4, heads=2, k=3, **arguments).double()
+    loaded.load_state_dict(plain.state_dict())
+    assert loaded.in_channels == 6
+    assert torch.equal(loaded(x, EDGES), out)
+    before = lazy.weight.detach().clone()
+    lazy.reset_parameters()
+    assert not torch.equal(lazy.weight, before)
+    assert ASGATConv(-1, 4)(SparseFeatures.from_dense(x.float()), EDGES).shape == (5, 4)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_a_transposed_adjacency_matrix_gives_what_its_edges_give(directed):
+    conv, x = layer(directed=directed), torch.randn(5, 3, dtype=torch.float64)
+    weight = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0])
+    adj_t = torch.sparse_coo_tensor(EDGES.flip(0), weight, (5, 5), check_invariants=True)
+    expected = conv(x, EDGES, weight)
+    for matrix in (adj_t, adj_t.to_sparse_csr()):
+        assert torch.equal(conv(x, matrix), expected)
+
+
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA"))]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("operator", [*OPERATORS, "arma"])
+@pytest.mark.parametrize("arguments", [{}, {"root": True, "mix": True, "gain": 0.5}, {"directed": True}], ids=str)
+def test_training_under_bfloat16_autocast(device, operator, arguments):
+    """Features come in bfloat16 from a layer before; attention is that without autocast, the output near it."""
+    torch.manual_seed(0)
+    before, conv = torch.nn.Linear(6, 6), ASGATConv(6, 4, heads=2, k=3, operator=operator, **arguments)
+    before, conv, x = before.to(device), conv.to(device), torch.randn(14, 6).to(device)
+    edges = torch.from_numpy(ZOO["generic"].edge_index()).to(device)
+    out, attention = conv(before(x), edges, return_attention_weights=True)
+    with torch.autocast(device, dtype=torch.bfloat16):
+        hidden = before(x)
+        assert hidden.dtype == torch.bfloat16
+        cast_out, cast = conv(hidden, edges, return_attention_weights=True)
+    assert torch.equal(cast.index, attention.index)
+    torch.testing.assert_close(cast.weight, attention.weight)
+    torch.testing.assert_close(cast_out.float(), out, atol=0.1, rtol=0.1)
+    cast_out.float().square().sum().backward()
+    for parameter in (*before.parameters(), *conv.parameters()):
+        assert parameter.grad is not None
+        assert parameter.grad.isfinite().all()
+
+
+METADATA = (["a", "b"], [("a", "to", "b"), ("b", "to", "a"), ("a", "is", "a")])
+
+
+class Network(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = ASGATConv(-1, 4)
+
+    def forward(self, x, edge_index):
+        return self.conv(x, edge_index).relu()
+
+
+def test_graphs_with_kinds_of_nodes_are_refused():
+    from torch_geometric.nn import HeteroConv, to_hetero
+
+    x = {"a": torch.randn(5, 8), "b": torch.randn(4, 8)}
+    edges = {kind: torch.tensor([[0, 1], [1, 2]]) for kind in METADATA[1]}
+    with pytest.raises(AsgatError, match=r"to_hetero and HeteroConv.* are not supported"):
+        to_hetero(ASGATConv(8, 4), METADATA)
+    with pytest.raises(AsgatError, match=r"to_homogeneous\(\) of the data first"):
+        to_hetero(Network(), METADATA)(x, edges)
+    with pytest.raises(AsgatError, match="one graph with one kind of node"):
+        HeteroConv({kind: ASGATConv(8, 4) for kind in METADATA[1]})(x, edges)
+
+
+def test_pygs_explainer_finds_the_features_that_count():
+    """A mask of features, learned by GNNExplainer; a mask of edges has no gradient, and PyG says so."""
+    from torch_geometric.explain import Explainer, GNNExplainer
+
+    torch.manual_seed(0)
+    conv, x = ASGATConv(6, 2, k=3), torch.randn(14, 6)
+    with torch.no_grad():
+        conv.weight[3:] = 0.0  # half of the features are not used
+    edges = torch.from_numpy(ZOO["generic"].edge_index())
+
+    def explain(edge_mask):
+        return Explainer(
+            conv,
+            GNNExplainer(epochs=5),
+            explanation_type="model",
+            node_mask_type="attributes",
+            edge_mask_type=edge_mask,
+            model_config={"mode": "multiclass_classification", "task_level": "node", "return_type": "raw"},
+        )(x, edges)
+
+    mask = explain(None).node_mask
+    assert (mask[:, 3:] == 0).all()
+    assert (mask[:, :3] > 0).any()
+    with pytest.raises(ValueError, match="Could not compute gradients for edges"):
+        explain("object")

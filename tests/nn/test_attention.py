@@ -9,7 +9,7 @@ from tests.strategies import ZOO, generic_graph, graphs
 from asgat.errors import AsgatError
 from asgat.filters import HeatFilter
 from asgat.nn.attention import SparseAttention, attend
-from asgat.spectral import ChebyshevOperator, ExactOperator
+from asgat.spectral import ArmaOperator, ChebyshevOperator, ExactOperator
 
 OPERATORS = {
     "exact": lambda graph: ExactOperator(graph, dtype=torch.float64),
@@ -178,3 +178,14 @@ def test_no_dropout_outside_training_or_at_zero():
 
 def test_heads():
     assert example(heads=3).heads == 3
+
+
+@pytest.mark.parametrize("operator", [ExactOperator, ChebyshevOperator, ArmaOperator])
+@pytest.mark.parametrize("k", [3, None])
+def test_autocast_changes_no_attention(operator, k):
+    made, filter = operator(generic_graph(3, 20)), dense.filters()["mlp"].float()
+    plain = attend(made, filter, k)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        cast = attend(made, filter, k)
+    assert torch.equal(cast.index, plain.index)
+    assert torch.equal(cast.weight, plain.weight)

@@ -68,3 +68,35 @@ def test_a_graph_that_does_not_fit():
         OperatorBuilder("exact", 3)(X, ExactOperator(Graph.from_edges(EDGES, 4)))
     with pytest.raises(AsgatError, match="two per node"):
         OperatorBuilder("exact", 3, directed=True)(X, ExactOperator(directed.undirected))
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_a_sparse_matrix_is_the_transposed_adjacency(directed):
+    build, weight = OperatorBuilder("exact", 3, directed), torch.tensor([1.0, 2.0, 3.0])
+    expected = build(X, EDGES, weight)
+    adj_t = torch.sparse_coo_tensor(EDGES.flip(0), weight, (5, 5), check_invariants=True)
+    for matrix in (adj_t, adj_t.to_sparse_csr()):
+        made = build(X, matrix)
+        assert (made.graph.adjacency != expected.graph.adjacency).nnz == 0  # type: ignore[attr-defined]
+    with pytest.raises(AsgatError, match="adj_t holds the weights of edges as its values; leave out edge_weight"):
+        build(X, adj_t, weight)
+    with pytest.raises(AsgatError, match="x has 5 rows, but the graph has"):
+        build(X, torch.eye(4).to_sparse())
+
+
+def test_weights_that_require_a_gradient_are_refused():
+    build, weight = OperatorBuilder("exact", 3, cached=True), torch.ones(3, requires_grad=True)
+    adj_t = torch.sparse_coo_tensor(EDGES.flip(0), weight, (5, 5), check_invariants=True)
+    for graph in ((EDGES, weight), (adj_t,)):
+        with pytest.raises(AsgatError, match=r"edge_weight requires a gradient.*pass edge_weight\.detach\(\)"):
+            build(X, *graph)
+    build(X, EDGES, weight.detach())
+    with pytest.raises(AsgatError, match="requires a gradient"):
+        build(X, EDGES, weight)  # with the operator that is kept, too
+    with torch.no_grad():
+        assert OperatorBuilder("exact", 3)(X, EDGES, weight).num_nodes == 5
+
+
+def test_operators_of_features_in_half_precision_are_in_single():
+    for dtype in (torch.bfloat16, torch.float16, torch.float32):
+        assert OperatorBuilder("chebyshev", 3)(X.to(dtype), EDGES).dtype == torch.float32

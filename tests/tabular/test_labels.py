@@ -141,3 +141,10 @@ def test_labels_that_may_mean_none_get_a_hint(word):
         f"2 nodes are labelled {word!r}, which is taken as a class of its own. If their class is not known, leave "
         "their label empty."
     ]
+
+
+def test_minus_one_is_a_plain_class_next_to_one_alone():
+    for values, doubted in (([-1, 1] * 5, False), ([-1, 0, 1] * 5, True), ([-1, 2] * 5, True)):
+        notes: list[str] = []
+        encode_labels(Column.of_array("y", np.array(values)), notes)
+        assert any("labelled '-1'" in note for note in notes) == doubted

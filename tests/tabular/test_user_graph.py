@@ -1,5 +1,9 @@
-import numpy as np
+from dataclasses import replace
 
+import numpy as np
+import pytest
+
+from asgat.errors import AsgatError
 from asgat.tabular.column import Column
 from asgat.tabular.user_graph import UserGraph
 
@@ -28,3 +32,17 @@ def test_a_column_becomes_the_label():
     assert labelled.with_label("kind") is labelled
     assert graph.with_label("none").label is None
     assert graph.with_split(columns[0]).split is columns[0]
+
+
+def test_labels_of_selected_nodes():
+    label = Column.of_texts("kind", ["a", "", "b", "a"])
+    graph = UserGraph(list("wxyz"), np.array([[0], [1]]), [], label=label)
+    assert graph.labelled.nodes.tolist() == [0, 2, 3]
+    assert graph[1:].labelled.y.tolist() == ["b", "a"]
+    numbers = replace(graph, label=Column.of_array("kind", np.array([3, 1, 1, 3])))
+    assert numbers.y.dtype == np.int64
+    assert numbers[[3, 1]].y.tolist() == [3, 1]
+    with pytest.raises(AsgatError, match=r"1 of the 4 selected nodes have no label; graph\.labelled selects"):
+        _ = graph.y
+    with pytest.raises(AsgatError, match="The graph has no labels"):
+        _ = replace(graph, label=None).labelled

@@ -195,8 +195,8 @@ def _check_label_is_no_feature(leaks: Sequence[Column], label: Column) -> None:
             same = part.texts() == own.texts()
         if same:
             raise AsgatError(
-                f"y is also among the features, as {column.name!r}: a model would read off the label. Take it out of the "
-                f"features, or, if it is a column of the nodes, name it: fit(graph, y={column.name!r})."
+                f"y is also among the features, as {column.name!r}: a model would read off the label. Take it out of "
+                f"the features, or, if it is a column of the nodes, name it: fit(graph, y={column.name!r})."
             )
 
 

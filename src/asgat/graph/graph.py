@@ -83,8 +83,8 @@ class Graph:
         """From a square scipy sparse matrix or array; entry (v, u) is the edge from v to u."""
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             raise AsgatError(
-                f"A sparse matrix is read as an adjacency matrix, which must be square, not {matrix.shape}. Give features "
-                "of nodes as x."
+                f"A sparse matrix is read as an adjacency matrix, which must be square, not {matrix.shape}. Give "
+                "features of nodes as x."
             )
         coo = sp.coo_array(matrix)
         return cls.from_edges(np.stack(coo.coords), matrix.shape[0], coo.data, self_loops, directed)

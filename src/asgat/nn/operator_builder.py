@@ -74,7 +74,9 @@ class OperatorBuilder:
                 )
             operator = self.make(
                 graph.double_cover if self.directed else graph,
-                dtype=x.dtype if x.dtype == torch.float64 else torch.float32,  # half precision is too coarse for a Laplacian
+                dtype=x.dtype
+                if x.dtype == torch.float64
+                else torch.float32,  # half precision is too coarse for a Laplacian
                 device=x.device,
             )
             if self.cached:
@@ -107,6 +109,6 @@ class OperatorBuilder:
 def _check_no_gradient(edge_weight: Tensor | None) -> None:
     if edge_weight is not None and edge_weight.requires_grad and torch.is_grad_enabled():
         raise AsgatError(
-            "edge_weight requires a gradient, but operators of a graph give it none: pass edge_weight.detach(). Filters, "
-            "features and the weights of the layer get theirs."
+            "edge_weight requires a gradient, but operators of a graph give it none: pass edge_weight.detach(). "
+            "Filters, features and the weights of the layer get theirs."
         )

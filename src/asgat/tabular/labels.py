@@ -62,7 +62,7 @@ def encode_labels(label: Column, notes: list[str] | None = None) -> tuple[npt.ND
             "known, leave their label empty."
         )
         for name, count in zip(classes, counts, strict=True)
-        if str(name).lower() in DOUBTFUL
+        if str(name).lower() in DOUBTFUL and {str(each) for each in classes} != {"-1", "1"}
     )
     if _are_quantities(classes):
         notes.append(
