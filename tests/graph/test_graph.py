@@ -1,3 +1,5 @@
+from typing import Any
+
 import networkx as nx
 import numpy as np
 import pandas as pd
@@ -198,7 +200,7 @@ def test_a_transposed_adjacency_matrix_of_pyg(directed):
 
     ends, weight = torch.tensor([[0, 1, 3, 2], [1, 2, 0, 2]]), torch.tensor([1.0, 2.0, 3.0, 0.5])
     expected = Graph.from_edges(ends, 5, weight, directed=directed).adjacency.toarray()
-    held = [
+    held: list[Any] = [
         torch.sparse_coo_tensor(ends.flip(0), weight, (5, 5)),
         FakeSparseTensor(ends[1], ends[0], weight, 5),
     ]

@@ -1,7 +1,7 @@
 """The spectral attention layer, with PyG's arguments."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -122,8 +122,9 @@ class ASGATConv(nn.Module):
                 nn.init.zeros_(start_at_zero)
 
     def _input_weight(self, name: str) -> nn.Parameter:
-        lazy = self.in_channels == -1
-        return UninitializedParameter() if lazy else nn.Parameter(torch.empty(self.in_channels, self._widths[name]))
+        if self.in_channels == -1:
+            return cast(nn.Parameter, UninitializedParameter())
+        return nn.Parameter(torch.empty(self.in_channels, self._widths[name]))
 
     def _reset_input_weights(self) -> None:
         for of_copy in self.weight.chunk(self.operators.copies, dim=1):
@@ -143,7 +144,7 @@ class ASGATConv(nn.Module):
         weight = state_dict.get(f"{prefix}weight")
         if self.in_channels == -1 and weight is not None:
             self._set_in_channels(weight.size(0))
-        super()._load_from_state_dict(state_dict, prefix, *rest)  # type: ignore[no-untyped-call]
+        super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def forward(
         self,
