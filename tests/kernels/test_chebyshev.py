@@ -109,11 +109,18 @@ def test_a_head_does_not_depend_on_the_others(monkeypatch, rows):
         assert torch.equal(single[1][:, :, own], gradients[1][:, :, own])
 
 
-def test_any_number_of_threads():
+@pytest.mark.parametrize("rows", [512, cpu.ROWS])
+def test_any_number_of_threads(monkeypatch, rows):
+    monkeypatch.setattr(cpu, "ROWS", rows)
     graph = Graph.from_edges(np.random.default_rng(0).integers(0, 3000, (2, 9000)), 3000)
     c, x = problem(graph, (1, 2, 2, 32), 4, dtype=torch.float32)
     arrays = matrix(graph, dtype=torch.float32)
-    same_for_any_threads(lambda: (chebyshev_filter(*arrays, c, x),))
+
+    def step():
+        out = chebyshev_filter(*arrays, c, x)
+        return out.detach(), *torch.autograd.grad(out.sin().sum(), x)
+
+    same_for_any_threads(step)
 
 
 def test_other_precisions_are_promoted():

@@ -7,7 +7,7 @@ import torch
 from tests.kernels.devices import same_for_any_threads
 from torch import Tensor
 
-from asgat.kernels import gather_linear, gather_sum
+from asgat.kernels import gather_linear
 
 module = importlib.import_module("asgat.kernels.gather_linear")
 SHAPES = [(1, 1, 1, ()), (5, 2, 3, (4,)), (33, 3, 2, (1, 6)), (0, 2, 3, (4,))]  # rows, heads, k, widths of other parts
@@ -30,9 +30,8 @@ def blocked(x: Tensor, weight: Tensor, matrix: Tensor, bias: Tensor, first: Tens
 
 def whole(x: Tensor, weight: Tensor, matrix: Tensor, bias: Tensor, first: Tensor, *others: Tensor) -> Tensor:
     *parts, index = others
-    sums = gather_sum(x, index.flatten(0, 1), weight.transpose(0, 1).flatten(0, 1))
-    joined = sums.view(first.size(0), index.size(1) * x.size(1))
-    return torch.cat([first, joined, *parts], dim=1) @ matrix + bias
+    sums = (weight.transpose(0, 1).unsqueeze(-1) * x[index.long()]).sum(dim=2)
+    return torch.cat([first, sums.flatten(1), *parts], dim=1) @ matrix + bias
 
 
 def with_gradients(function, inputs: list[Tensor]) -> tuple[Tensor, ...]:
@@ -58,6 +57,20 @@ def test_what_is_computed_again_is_the_same():
     assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
 
 
+@pytest.mark.parametrize("fixed", range(6))
+def test_an_input_without_a_gradient(fixed):
+    """Such as the weights of a filter that training does not change."""
+    inputs = problem(9, 2, 3, (4,))
+    expected = list(with_gradients(whole, inputs)[1:])
+    inputs[fixed] = inputs[fixed].detach()
+    out = blocked(*inputs)
+    grad = torch.randn(out.shape, dtype=out.dtype, generator=torch.Generator().manual_seed(1))
+    expected.pop(fixed)
+    found = torch.autograd.grad(out, [value for value in inputs if value.requires_grad], grad)
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=0)
+
+
 def test_only_inputs_are_saved():
     inputs = problem(40, 3, 2, (6,))
     saved: list[Tensor] = []
@@ -68,7 +81,8 @@ def test_only_inputs_are_saved():
     assert all(tensor.data_ptr() in known for tensor in saved)
 
 
-def test_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr(module, "ROWS", 512)
+@pytest.mark.parametrize("rows", [512, module.ROWS])
+def test_any_number_of_threads(monkeypatch, rows):
+    monkeypatch.setattr(module, "ROWS", rows)
     inputs = problem(3000, 4, 8, (16,), torch.float32)
     same_for_any_threads(lambda: with_gradients(blocked, inputs))

@@ -187,7 +187,7 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         device, settings = torch.device(self.device), self.describe(dataset, config)
         task = make_task(dataset, self.model, config, device, callbacks.building)
         if callbacks.built:
-            callbacks.built(step_bytes(dataset, self.config_, device))
+            callbacks.built(step_bytes(dataset, config, device))
         checkpointer = None
         if folder is not None:
             checkpointer = Checkpointer(folder, device.type, settings["data"], resumable=task.resumable)

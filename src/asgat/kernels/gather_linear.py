@@ -53,7 +53,8 @@ class _GatherLinear(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, index, weight, matrix, *parts = ctx.saved_tensors
-        grad, to_weight, to_matrix = aligned(grad.contiguous()), torch.empty_like(weight), torch.zeros_like(matrix)
+        grad, to_matrix = aligned(grad.contiguous()), torch.zeros_like(matrix)
+        to_weight = torch.empty_like(weight) if ctx.needs_input_grad[2] else None
         to_sums = x.new_empty(index.size(0), index.size(1) * x.size(1))
         to_first, *to_others = (torch.empty_like(part) for part in parts)
         targets = to_first, to_sums, *to_others
@@ -62,8 +63,9 @@ class _GatherLinear(torch.autograd.Function):
             to_matrix += torch.mm(_joined(rows, x, index, weight, parts).mT, grad[rows])
             for target, part in zip(targets, torch.mm(grad[rows], matrix.mT).split(widths, dim=1), strict=True):
                 target[rows] = part
-            of_rows = to_sums[rows].view(-1, x.size(1)), x, index[rows].flatten(0, 1)
-            to_weight[rows] = gather_sum_grad_weight(*of_rows).view(weight[rows].shape)
+            if to_weight is not None:
+                of_rows = to_sums[rows].view(-1, x.size(1)), x, index[rows].flatten(0, 1)
+                to_weight[rows] = gather_sum_grad_weight(*of_rows).view(weight[rows].shape)
         to_x = gather_sum_grad_x(to_sums.view(-1, x.size(1)), index.flatten(0, 1), weight.flatten(0, 1), x.size(0))
         return to_x, None, to_weight, to_matrix, grad.sum(dim=0), to_first, *to_others
 

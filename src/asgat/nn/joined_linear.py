@@ -14,9 +14,9 @@ from asgat.spectral import SpectralOperator
 IN_BLOCKS = 1 << 14  # rows above which the CPU joins them a block at a time
 
 
-def in_blocks(rows: int, device: torch.device | str) -> bool:
-    """Whether joined rows are never stored: those of a large graph on the CPU."""
-    return torch.device(device).type == "cpu" and rows > IN_BLOCKS
+def in_blocks(rows: int, device: torch.device, exact_sums: bool) -> bool:
+    """Whether joined rows are never stored: those of a large graph on the CPU, in single precision."""
+    return device.type == "cpu" and rows > IN_BLOCKS and not exact_sums
 
 
 def joined_linear(
@@ -28,8 +28,8 @@ def joined_linear(
     operator: SpectralOperator,
 ) -> Tensor:
     """[z, attention(z), others] W + b, for an attention layer without dropout, root term, shares and bias."""
-    plain = operator.exact_sums or torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu")
-    if attention is None or plain or not in_blocks(z.size(-2), z.device):
+    traced = torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu")
+    if attention is None or traced or not in_blocks(z.size(-2), z.device, operator.exact_sums):
         attended = [] if attention is None else [attention(z, operator)]
         return linear(torch.cat([z, *attended, *others], dim=-1), weight, bias, operator)
     found = attention.attention(operator)
@@ -43,4 +43,4 @@ def joined_linear(
     def of_run(z: Tensor, x: Tensor, index: Tensor, share: Tensor, w: Tensor, b: Tensor, *others: Tensor) -> Tensor:
         return gather_linear(x, index, share, z, others, w, b)
 
-    return each_run(2, of_run, z, x, index, share, weight, bias, *others)
+    return each_run(2, of_run, z, x, index, share, operator.shared(weight), operator.shared(bias), *others)

@@ -80,7 +80,7 @@ def plan(graph: Graph, config: SpectralConfig, device: torch.device | str = "cpu
     Costs little: O(E), and for an exact table the rows of 32 nodes, O(R · E) each, if that is about a second or less.
     Otherwise, or without ``sample``, the number of candidates is the largest possible.
     """
-    rows, graph = graph.num_nodes, graph.spectral_graph
+    nodes, graph = graph.num_nodes, graph.spectral_graph
     form = choose_form(graph, config)
     n = graph.num_nodes
     k = n if config.k is None or (config.k > n and "table" not in form) else config.k  # a table pads its rows to k
@@ -109,7 +109,7 @@ def plan(graph: Graph, config: SpectralConfig, device: torch.device | str = "cpu
     operator = size.held + matrices * 12 * (graph.num_entries + n)
     attention = size.scores + sum(layers) * n * k * pair if config.attends else 0
     if isinstance(config, ASGATDeepConfig):
-        per_node = _rows_per_node(config, rows, torch.device(device))
+        per_node = _rows_per_node(config, nodes, torch.device(device))
     else:
         per_node = sum(4 * heads + 2 for heads in layers)
     features = per_node * item * n * config.hidden
@@ -122,7 +122,8 @@ def _rows_per_node(config: ASGATDeepConfig, nodes: int, device: torch.device) ->
     kinds = config.channels.split("+")
     others = len(set(kinds) - {"attention"})
     joined = 1 + config.heads * config.attends + others
-    held = 5 + config.attends + (others if config.attends and in_blocks(nodes, device) else joined)
+    blocked = config.attends and in_blocks(nodes, device, config.exact_sums)
+    held = 5 + config.attends + (others if blocked else joined)
     orders = config.order + 3 if "filters" in kinds and device.type != "cpu" else 0  # the gradient of a filter
     return config.layers * held + joined + 6 + orders
 
