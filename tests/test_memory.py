@@ -4,6 +4,7 @@ import os
 import platform
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -82,3 +83,16 @@ def test_freed_memory_is_used_again():
 def test_other_allocators_are_left_alone(monkeypatch):
     monkeypatch.setattr(platform, "libc_ver", lambda: ("", ""))
     assert not memory.keep_freed_memory()
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs glibc, whose allocator is set up here")
+def test_memory_is_reused_where_twice_of_what_is_needed_is_available(machine, monkeypatch):
+    set_to: list[tuple[int, int]] = []
+    libc = SimpleNamespace(mallopt=lambda *setting: set_to.append(setting) or 1)
+    monkeypatch.setattr(memory.ctypes, "CDLL", lambda name: libc)
+    assert not memory.keep_freed_memory(4 * GIB + 1)
+    assert not set_to
+    assert memory.keep_freed_memory(4 * GIB)
+    assert len(set_to) == 2
+    monkeypatch.setattr(memory, "available_memory", lambda: None)
+    assert memory.keep_freed_memory(100 * GIB), "unknown memory refuses nothing"

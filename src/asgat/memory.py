@@ -46,14 +46,19 @@ def _cgroup_memory() -> int | None:
         return None
 
 
-def keep_freed_memory() -> bool:
-    """Lets this process reuse the memory of large arrays; True if the system's allocator supports it.
+def keep_freed_memory(needed: int = 0) -> bool:
+    """Lets this process reuse the memory of large arrays; True if it does, which needs glibc and enough memory.
 
     glibc maps every array over 32 MiB again and unmaps it when it is freed, so that in each epoch on a large graph the
     system clears gigabytes of pages: a third of the time with half a million nodes. Reused, the memory stays with the
     process until it ends. Called by commands before training, never on import.
+
+    Args:
+        needed: bytes that arrays will take at one time. Reused memory has gaps between arrays, so that it takes about
+            twice as much; where that is not available, memory is not reused.
     """
-    if platform.libc_ver()[0] != "glibc":
+    free = available_memory()
+    if platform.libc_ver()[0] != "glibc" or (free is not None and 2 * needed > free):
         return False
     libc = ctypes.CDLL(None)
     return bool(libc.mallopt(_MMAP_MAX, 0)) and bool(libc.mallopt(_TRIM_THRESHOLD, -1))  # never

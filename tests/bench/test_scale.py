@@ -62,14 +62,27 @@ def test_rows_by_size_and_exponents_at_the_top(in_process, model):
         assert row["edges"] == pytest.approx(10 * row["nodes"], rel=0.1)
     for key, figure in (("exponent_build", "build_s"), ("exponent_epoch", "epoch_s")):
         assert result[key] == exponent(result["rows"], figure)
-    assert said == ["200 nodes", "400 nodes"]
+    assert said == ["400 nodes", "200 nodes"]
 
 
 def test_one_size_has_no_exponent(in_process, monkeypatch):
     row = {"nodes": 100, "build_s": 1.0, "epoch_s": 2.0}
-    monkeypatch.setattr(scale, "measure", lambda nodes, device, model: row)
+    monkeypatch.setattr(scale, "measure", lambda nodes, device, model, reuse: row)
     result = bench_scale([100], CPU, print)
     assert (result["rows"], result["exponent_build"], result["exponent_epoch"]) == ([row], None, None)
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_all_sizes_reuse_memory_as_the_largest_can(in_process, monkeypatch, fits):
+    asked: list[tuple[int, bool]] = []
+
+    def row(nodes, device, model, reuse):
+        asked.append((nodes, reuse))
+        return {"nodes": nodes, "build_s": 1.0, "epoch_s": 2.0, "memory_reused": reuse and fits}
+
+    monkeypatch.setattr(scale, "measure", row)
+    bench_scale([100, 300, 200], CPU, print)
+    assert asked == [(300, True), (200, fits), (100, fits)]
 
 
 @every_model

@@ -15,11 +15,13 @@ from asgat.data import contextual_sbm, load_dataset
 from asgat.errors import AsgatError
 from asgat.estimator import classifier, trained_run
 from asgat.estimator.classifier import ASGATClassifier, same_graph
+from asgat.estimator.encoded_graph import encode_user_graph
 from asgat.graph import Graph
 from asgat.tabular.column import Column
 from asgat.tabular.conversions import as_user_graph
 from asgat.training.inputs import make_inputs
 from asgat.training.run_directory import RunDirectory
+from asgat.training.runner import Callbacks, step_bytes
 
 QUICK: dict[str, Any] = {"epochs": 25, "heads": 2, "hidden": 8, "k": 4, "order": 4, "dropout": 0.2, "lr": 0.05}
 ONE_EPOCH: dict[str, Any] = {**QUICK, "epochs": 1}
@@ -282,6 +284,13 @@ def test_settings_come_from_the_caller_then_from_the_graph(user_graph, names):
     chosen = free.config_.to_dict()
     assert (chosen["k"], chosen["order"], chosen["hidden"]) == (advised["k"], advised["order"], 4)
     assert ASGATClassifier("mlp", epochs=1).fit(user_graph, names).config_.epochs == 1
+
+
+def test_the_memory_of_a_step_is_reported_before_training(user_graph, names):
+    encoded, needed = encode_user_graph(user_graph, names, np.arange(100)), []
+    estimator = ASGATClassifier(**QUICK).fit_encoded(encoded, callbacks=Callbacks(built=needed.append))
+    assert needed == [step_bytes(encoded.dataset, estimator.config_, torch.device("cpu"))]
+    assert needed[0] > 0
 
 
 def test_pyg_and_networkx():

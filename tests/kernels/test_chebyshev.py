@@ -11,6 +11,7 @@ from torch import Tensor
 from asgat.graph import Graph
 from asgat.kernels import chebyshev_filter, plain
 from asgat.kernels.chebyshev import _chebyshev_filter, _chebyshev_filter_grad
+from asgat.kernels.cpu import chebyshev as cpu
 
 CUDA = DEVICES[1]
 SHAPES = [(1, 1, 1, 1), (1, 2, 2, 3), (2, 3, 3, 4), (3, 2, 1, 5), (2, 4, 4, 33)]  # runs, heads, signals, features
@@ -76,7 +77,24 @@ def test_the_operators_are_registered():
     opcheck(_chebyshev_filter_grad, *matrix(graph), c.detach(), x.detach(), x.detach())
 
 
-def test_a_head_does_not_depend_on_the_others():
+@pytest.mark.parametrize("rows", [1, 3, 8])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_blocks_of_rows_change_nothing_but_the_sums_over_nodes(monkeypatch, shape, rows):
+    graph = ZOO["generic too"]
+    c, x = (part.detach() for part in problem(graph, shape, 4))
+    arrays = *matrix(graph), c, x
+    out = chebyshev_filter(*arrays)
+    to_c, to_x = _chebyshev_filter_grad(*arrays, out)
+    monkeypatch.setattr(cpu, "ROWS", rows)
+    assert torch.equal(chebyshev_filter(*arrays), out)
+    found = _chebyshev_filter_grad(*arrays, out)
+    assert torch.equal(found[1], to_x)
+    torch.testing.assert_close(found[0], to_c)
+
+
+@pytest.mark.parametrize("rows", [100, cpu.ROWS])
+def test_a_head_does_not_depend_on_the_others(monkeypatch, rows):
+    monkeypatch.setattr(cpu, "ROWS", rows)
     graph = Graph.from_edges(np.random.default_rng(0).integers(0, 500, (2, 2000)), 500)
     c, x = problem(graph, (1, 4, 4, 3), 6, dtype=torch.float32)
     arrays = matrix(graph, dtype=torch.float32)
@@ -91,11 +109,18 @@ def test_a_head_does_not_depend_on_the_others():
         assert torch.equal(single[1][:, :, own], gradients[1][:, :, own])
 
 
-def test_any_number_of_threads():
+@pytest.mark.parametrize("rows", [512, cpu.ROWS])
+def test_any_number_of_threads(monkeypatch, rows):
+    monkeypatch.setattr(cpu, "ROWS", rows)
     graph = Graph.from_edges(np.random.default_rng(0).integers(0, 3000, (2, 9000)), 3000)
     c, x = problem(graph, (1, 2, 2, 32), 4, dtype=torch.float32)
     arrays = matrix(graph, dtype=torch.float32)
-    same_for_any_threads(lambda: (chebyshev_filter(*arrays, c, x),))
+
+    def step():
+        out = chebyshev_filter(*arrays, c, x)
+        return out.detach(), *torch.autograd.grad(out.sin().sum(), x)
+
+    same_for_any_threads(step)
 
 
 def test_other_precisions_are_promoted():

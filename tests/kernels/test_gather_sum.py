@@ -11,7 +11,7 @@ from torch import Tensor
 
 from asgat.errors import AsgatError
 from asgat.kernels import gather_sum
-from asgat.kernels.gather_sum import _gather_sum, _gather_sum_grad_weight, _gather_sum_grad_x
+from asgat.kernels.gather_sum import _gather_sum, gather_sum_grad_weight, gather_sum_grad_x
 
 
 def plain(x: Tensor, index: Tensor, weight: Tensor) -> Tensor:
@@ -178,8 +178,8 @@ def test_operators_are_well_formed(device: str) -> None:
     grad = torch.randn(9, 5, dtype=torch.float64, device=device)
     opcheck(_gather_sum, x, index, weight, None)
     opcheck(_gather_sum, x, index, weight, torch.randn(3, 5, dtype=torch.float64, device=device, requires_grad=True))
-    opcheck(_gather_sum_grad_x, grad, index, weight.detach(), 7)
-    opcheck(_gather_sum_grad_weight, grad, x.detach(), index)
+    opcheck(gather_sum_grad_x, grad, index, weight.detach(), 7)
+    opcheck(gather_sum_grad_weight, grad, x.detach(), index)
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -82,13 +82,31 @@ def test_to_changes_dtype() -> None:
     assert "[4, 3]" in repr(x)
 
 
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, torch.from_numpy], ids=["array", "sparse", "tensor"])
 @pytest.mark.parametrize(("density", "sparse"), [(0.02, True), (0.5, False)])
-def test_form_follows_density(density: float, sparse: bool) -> None:
+def test_form_follows_density(density: float, sparse: bool, form: Any) -> None:
     x = matrix(40, 50, density)
-    features = features_tensor(x, dtype=torch.float64)
+    features = features_tensor(form(x), dtype=torch.float64)
     assert isinstance(features, SparseFeatures) == sparse
     dense = features.to_dense() if isinstance(features, SparseFeatures) else features
     assert np.array_equal(dense.numpy(), x)
+    before = dense.clone()
+    x[:] = 7.0
+    assert torch.equal(dense, before), "nothing is shared"
+
+
+@pytest.mark.parametrize("x", [np.zeros(3), np.ones((2, 2, 2)), torch.ones(4)], ids=["vector", "cube", "tensor"])
+def test_features_of_other_shapes_are_refused(x: Any) -> None:
+    with pytest.raises(AsgatError, match=r"must have shape \[N, F\]"):
+        features_tensor(x)
+
+
+def test_the_threshold_is_the_share_of_entries_that_are_stored() -> None:
+    x = np.eye(4)
+    for form in (x, sp.csr_array(x)):
+        assert isinstance(features_tensor(form, threshold=0.26), SparseFeatures)
+        assert not isinstance(features_tensor(form, threshold=0.25), SparseFeatures)
+    assert isinstance(features_tensor(np.zeros((0, 3))), SparseFeatures), "nothing is stored"
 
 
 def test_compiles_as_an_argument() -> None:

@@ -1,5 +1,6 @@
 """Estimates against what is really allocated, and refusals that name what would fit."""
 
+import importlib
 import re
 import time
 from typing import Any
@@ -8,16 +9,21 @@ import numpy as np
 import pytest
 import torch
 from tests.strategies import ZOO
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
-from asgat.config import ASGATConfig
+from asgat.config import ASGATConfig, ASGATDeepConfig
 from asgat.data import contextual_sbm
 from asgat.errors import AsgatError
 from asgat.graph import Graph
-from asgat.nn import memory_plan
+from asgat.nn import joined_linear, memory_plan
 from asgat.nn.from_config import make_operator
 from asgat.nn.memory_plan import candidates_per_node, check_plan, choose_form, plan, table_candidates
 from asgat.spectral import ArmaOperator, ExactOperator
 from asgat.tables import TableOperator
+from asgat.training.program import EagerEpochs, one_run
+from asgat.training.runner import make_task, step_bytes
 
 GIB = 1 << 30
 MEDIUM = contextual_sbm(num_nodes=600, mean_degree=4.0, num_features=2).graph
@@ -127,6 +133,46 @@ def test_estimates_of_conjugate_gradients_hold_what_a_layer_works_with(k):
     terms = 4 * 19 * 3 * rows * MEDIUM.num_nodes
     matrices = 4 * 3 * MEDIUM.num_nodes**2
     assert terms + matrices < estimate.parts["attention"] < 3 * (terms + matrices)
+
+
+class Largest(TorchDispatchMode):
+    """Follows the bytes of tensors that are made while it is active."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held: dict[Any, int] = {}
+        self.bytes = 0
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = function(*args, **kwargs or {})
+        for tensor in tree_leaves(made):
+            if isinstance(tensor, torch.Tensor):
+                storage = tensor.untyped_storage()
+                self.held.setdefault(StorageWeakRef(storage), storage.nbytes())
+        self.held = {storage: size for storage, size in self.held.items() if not storage.expired()}
+        self.bytes = max(self.bytes, sum(self.held.values()))
+        return made
+
+
+@pytest.mark.parametrize("limit", [0, 10**6], ids=["in blocks", "stored"])
+@pytest.mark.parametrize(
+    "values",
+    [{}, {"layers": 5}, {"channels": "filters", "layers": 4}, {"channels": "attention", "heads": 8}, {"dropout": 0.0}],
+    ids=str,
+)
+def test_estimates_of_a_deep_step_hold_what_it_allocates(monkeypatch, values, limit):
+    monkeypatch.setattr(joined_linear, "IN_BLOCKS", limit)
+    for module in ("gather_linear", "cpu.chebyshev"):
+        monkeypatch.setattr(importlib.import_module(f"asgat.kernels.{module}"), "ROWS", 64)
+    data = contextual_sbm(num_nodes=2000, mean_degree=10.0, num_features=4)
+    own: dict[str, Any] = {"layers": 2, "heads": 4, "hidden": 64, "order": 8, "candidates": 16, "builder": "truncated"}
+    config = ASGATDeepConfig(**own | values)
+    program = one_run(make_task(data, "asgat-deep", config, torch.device("cpu")), data.splits[0], config)
+    epochs = EagerEpochs(program)
+    epochs.run(1)
+    with Largest() as seen:
+        epochs.run(1)
+    assert seen.bytes < step_bytes(data, config, torch.device("cpu")) < 2 * seen.bytes
 
 
 def test_without_a_sample_the_estimate_is_no_smaller():

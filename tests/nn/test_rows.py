@@ -3,7 +3,7 @@ import torch
 import torch.nn.functional as F
 from tests.strategies import ZOO
 
-from asgat.nn.rows import add_bias, by_copy, by_node, gelu, layer_norm, product
+from asgat.nn.rows import add_bias, by_copy, by_node, gelu, layer_norm, linear, product
 from asgat.spectral import ChebyshevOperator
 from asgat.tables import TableOperator
 
@@ -22,11 +22,13 @@ def test_stacked_runs_are_computed_as_single_ones(runs):
 
 
 def test_products_are_wide_where_sums_are_exact():
-    x, weight = torch.randn(5, 3), torch.randn(3, 2)
+    x, weight, bias = torch.randn(5, 3), torch.randn(3, 2), torch.randn(2)
     plain = ChebyshevOperator(ZOO["path"], order=2)
     exact = TableOperator(ZOO["path"], order=2, candidates=4, exact_sums=True)
     assert product(x, weight, plain).dtype == torch.float32
     torch.testing.assert_close(product(x, weight, exact), x.double() @ weight.double())
+    torch.testing.assert_close(linear(x, weight, bias, plain), x @ weight + bias)
+    torch.testing.assert_close(linear(x, weight, bias, exact), x.double() @ weight.double() + bias.double())
 
 
 @pytest.mark.parametrize("lead", [(), (3,)])

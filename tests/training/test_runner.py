@@ -181,10 +181,10 @@ def test_progress_and_counts_are_reported():
     callbacks = Callbacks(
         progress=lambda i, epoch: seen.append((i, epoch.epoch)),
         counted=lambda done, total: counts.append((done, total)),
-        built=lambda: seen.append("built"),
+        built=lambda needed: seen.append(("built", needed)),
     )
     run(tiny_dataset(), "mlp", quick(epochs=2), [0, 2], callbacks=callbacks)
-    assert seen == ["built", (0, 1), (0, 2), (2, 1), (2, 2)]
+    assert seen == [("built", 0), (0, 1), (0, 2), (2, 1), (2, 2)]
     assert counts == [(1, 2), (2, 2)]
 
 

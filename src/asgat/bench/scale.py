@@ -29,11 +29,13 @@ def bench_scale(
     nodes: list[int], device: torch.device, progress: Callable[[str], None], model: str = "asgat-cheb"
 ) -> dict[str, Any]:
     """Rows of build time, epoch time and peak memory, and growth exponents fitted over the larger sizes."""
-    rows = []
-    for count in sorted(nodes):
+    rows: list[dict[str, Any]] = []
+    for count in sorted(nodes, reverse=True):  # the largest decides whether all of them reuse memory
         progress(f"{count:,} nodes")
+        reuse = rows[0]["memory_reused"] if rows else True
         with get_context("spawn").Pool(1) as pool:  # peak memory is measured per process
-            rows.append(pool.apply(measure, (count, str(device), model)))
+            rows.append(pool.apply(measure, (count, str(device), model, reuse)))
+    rows.reverse()
     return {
         "model": model,
         "rows": rows,
@@ -52,12 +54,15 @@ def exponent(rows: list[dict[str, Any]], key: str) -> float | None:
     return statistics.linear_regression(*zip(*points, strict=True)).slope
 
 
-def measure(nodes: int, device_name: str, name: str = "asgat-cheb") -> dict[str, Any]:
-    """Builds the table of one block model, trains a few epochs and certifies a sample of rows."""
+def measure(nodes: int, device_name: str, name: str = "asgat-cheb", reuse: bool = True) -> dict[str, Any]:
+    """Builds the table of one block model, trains a few epochs and certifies a sample of rows.
+
+    Memory is reused as in training (:func:`asgat.memory.keep_freed_memory`), unless ``reuse`` is false.
+    """
     from asgat.data import contextual_sbm
     from asgat.nn.attention_model import AttentionModel
     from asgat.training.program import EagerEpochs, one_run
-    from asgat.training.runner import make_task
+    from asgat.training.runner import make_task, step_bytes
 
     device = torch.device(device_name)
     data = contextual_sbm(num_nodes=nodes, mean_degree=10.0, homophily=0.2, num_features=64, seed=0)
@@ -65,7 +70,7 @@ def measure(nodes: int, device_name: str, name: str = "asgat-cheb") -> dict[str,
     started = time.perf_counter()
     task = make_task(data, name, config, device)
     build_s = time.perf_counter() - started
-    keep_freed_memory()
+    reused = reuse and keep_freed_memory(step_bytes(data, config, device))
     program = one_run(task, data.splits[0], config)
     epochs = EagerEpochs(program)
     for _ in range(2):
@@ -86,6 +91,7 @@ def measure(nodes: int, device_name: str, name: str = "asgat-cheb") -> dict[str,
         "build_s": build_s,
         "epoch_s": statistics.median(times),
         "peak_memory_mb": peak,
+        "memory_reused": reused,
         "candidates_per_node": operator.table.candidates_per_node,
         "certified_share": certificate.share,
         "mean_bound": certificate.mean_bound,

@@ -81,7 +81,7 @@ def run_distributed(
         shard = build_shard(source, model, config, group, dtype, callbacks.building if group.first else None)
         ranks = {"build_s": time.perf_counter() - started, **shard.figures()}
         if callbacks.built:
-            callbacks.built()
+            callbacks.built(0)
 
     def build(own: TrainConfig) -> nn.Module:
         return model_spec(model).make(own, source.num_features, source.num_classes, source.num_nodes).to(dtype)

@@ -65,7 +65,7 @@ from asgat.training.loop import train_jobs
 from asgat.training.result import describe_settings, result_row, run_figures, summarise
 from asgat.training.run_directory import RunDirectory, read_metadata
 from asgat.training.run_state import DivergedError, Epoch, Job
-from asgat.training.runner import Callbacks, make_task, model_metadata
+from asgat.training.runner import Callbacks, make_task, model_metadata, step_bytes
 
 # Where they differ from the model's defaults; features are already scaled by their encoding.
 DEFAULTS: dict[str, Any] = {"hidden": 32, "epochs": 500, "patience": 50, "max_restarts": 1, "normalize_features": False}
@@ -212,7 +212,7 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         device, settings = torch.device(self.device), self.describe(dataset, config)
         task = make_task(dataset, self.model, config, device, callbacks.building)
         if callbacks.built:
-            callbacks.built()
+            callbacks.built(step_bytes(dataset, config, device))
         checkpointer = None
         if folder is not None:
             checkpointer = Checkpointer(folder, device.type, settings["data"], resumable=task.resumable)

@@ -6,6 +6,7 @@ Importing this package loads neither; the first call on a device does, and compi
 from asgat.kernels.chebyshev import chebyshev_filter
 from asgat.kernels.csr_matmul import csr_matmul
 from asgat.kernels.dropout import dropout, dropout_runs, dropout_seeds
+from asgat.kernels.gather_linear import gather_linear
 from asgat.kernels.gather_sum import gather_sum
 from asgat.kernels.ragged_rows import RaggedRows
 from asgat.kernels.row_softmax import row_softmax
@@ -18,6 +19,7 @@ __all__ = [
     "dropout",
     "dropout_runs",
     "dropout_seeds",
+    "gather_linear",
     "gather_sum",
     "nodes_at",
     "rescore",

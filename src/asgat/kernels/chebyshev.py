@@ -15,7 +15,7 @@ def chebyshev_filter(indptr: Tensor, index: Tensor, value: Tensor, coefficients:
     forward pass. Computed in float32, or in float64 if either input is. All sums have a fixed order, and on the CPU the
     result of a head does not depend on the others, to the last bit.
 
-    Cost: O(order · nnz · heads · F) time per run; O(N · heads · F) memory forward, order times that backward.
+    Cost: O(order · nnz · heads · F) time per run; O(N · heads · F) memory, on CUDA order times that backward.
 
     Args:
         indptr, index, value: the matrix X [N, N] in CSR form, with its spectrum in [-1, 1].

@@ -65,8 +65,8 @@ def _setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor, Tensor | None
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, None, Tensor | None, Tensor | None]:
     x, index, weight = ctx.saved_tensors
-    grad_x = _gather_sum_grad_x(grad, index, weight, ctx.size) if ctx.needs_input_grad[0] else None
-    grad_weight = _gather_sum_grad_weight(grad, x, index) if ctx.needs_input_grad[2] else None
+    grad_x = gather_sum_grad_x(grad, index, weight, ctx.size) if ctx.needs_input_grad[0] else None
+    grad_weight = gather_sum_grad_weight(grad, x, index) if ctx.needs_input_grad[2] else None
     needs_bias = ctx.bias_shape is not None and ctx.needs_input_grad[3]
     return grad_x, None, grad_weight, _to_bias(grad, ctx.bias_shape) if needs_bias else None
 
@@ -76,13 +76,13 @@ def _to_bias(grad: Tensor, shape: torch.Size) -> Tensor:
     return each_run(2, lambda own: own.sum(dim=-2), rows).view(shape)
 
 
-_gather_sum_grad_x = Operator(
+gather_sum_grad_x = Operator(
     "asgat::gather_sum_grad_x",
     "(Tensor grad, Tensor index, Tensor weight, SymInt size) -> Tensor",
     kernel("gather_sum", "gather_sum_grad_x"),
     lambda grad, index, weight, size: grad.new_empty(size, grad.size(1)),
 )
-_gather_sum_grad_weight = Operator(
+gather_sum_grad_weight = Operator(
     "asgat::gather_sum_grad_weight",
     "(Tensor grad, Tensor x, Tensor index) -> Tensor",
     kernel("gather_sum", "gather_sum_grad_weight"),

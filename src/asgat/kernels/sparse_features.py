@@ -138,20 +138,29 @@ def features_tensor(
 
     By default that is 15 % on the CPU and 5 % on CUDA, which is better at dense products.
     """
-    features = SparseFeatures.from_dense(x, device, dtype)
+    device = torch.device(x.device if device is None and isinstance(x, Tensor) else device or "cpu")
     if threshold is None:
-        threshold = 0.15 if features.device.type == "cpu" else 0.05
+        threshold = 0.15 if device.type == "cpu" else 0.05
+    rows = _to_array(x)
+    if not sp.issparse(rows) and np.count_nonzero(rows) >= threshold * max(1, rows.size):
+        return torch.tensor(rows, dtype=dtype, device=device)
+    features = SparseFeatures.from_dense(rows, device, dtype)
     return features if features.density < threshold else features.to_dense()
 
 
-def _to_csr(x: Any) -> sp.csr_array:
+def _to_array(x: Any) -> Any:
+    """A numpy array or a SciPy sparse matrix [N, F]."""
     if isinstance(x, Tensor):
         x = (x.to_dense() if x.layout != torch.strided else x).detach().cpu().numpy()
     if not sp.issparse(x):
         x = np.asarray(x)
     if x.ndim != 2:
         raise AsgatError(f"Features must have shape [N, F], not {list(x.shape)}.")
-    csr = sp.csr_array(x, copy=True)
+    return x
+
+
+def _to_csr(x: Any) -> sp.csr_array:
+    csr = sp.csr_array(_to_array(x), copy=True)
     csr.sum_duplicates()
     csr.eliminate_zeros()
     return csr

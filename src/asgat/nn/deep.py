@@ -13,8 +13,9 @@ from asgat.nn.asgat_conv import ASGATConv
 from asgat.nn.attention import SparseAttention
 from asgat.nn.attention_model import AttentionModel, check_nodes
 from asgat.nn.filter_conv import SpectralFilterConv
+from asgat.nn.joined_linear import joined_linear
 from asgat.nn.operator_builder import OperatorBuilder
-from asgat.nn.rows import add_bias, by_node, gelu, layer_norm, product
+from asgat.nn.rows import by_node, gelu, layer_norm, linear
 from asgat.spectral import SpectralOperator
 from asgat.spectral.graph_operator import as_graph_operator
 
@@ -86,15 +87,11 @@ class DeepBlock(nn.Module):
 
     def forward(self, h: Tensor, operator: SpectralOperator) -> Tensor:
         z = layer_norm(h, operator.shared(self.norm_weight), operator.shared(self.norm_bias))
-        parts = [z]
-        if self.attention is not None:
-            parts.append(self.attention(z, operator))
-        if self.filters is not None:
-            parts.append(self.filters(z, operator))
+        others = [] if self.filters is None else [self.filters(z, operator)]
         if self.mean:
             mean = as_graph_operator(operator).neighbour_mean(z)
-            parts.append(by_node(mean) if self.directed else mean)
-        hidden = gelu(linear(torch.cat(parts, dim=-1), self.weight1, self.bias1, operator))
+            others.append(by_node(mean) if self.directed else mean)
+        hidden = gelu(joined_linear(z, self.attention, others, self.weight1, self.bias1, operator))
         return h + linear(dropout(hidden, self.dropout, self.training), self.weight2, self.bias2, operator)
 
 
@@ -220,8 +217,3 @@ class ASGATDeep(AttentionModel):
         h = layer_norm(h, operator.shared(self.norm_weight), operator.shared(self.norm_bias))
         out = linear(h, self.out_weight, self.out_bias, operator)
         return (out, [conv.attention(operator) for conv in self.convs]) if return_attention_weights else out
-
-
-def linear(x: Tensor | SparseFeatures, weight: Tensor, bias: Tensor, operator: SpectralOperator) -> Tensor:
-    """x W + b."""
-    return add_bias(product(x, weight, operator), operator.shared(bias))

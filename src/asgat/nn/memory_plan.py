@@ -9,11 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from asgat.config import ASGATConfig, SpectralConfig
+from asgat.config import ASGATConfig, ASGATDeepConfig, SpectralConfig
 from asgat.errors import AsgatError
 from asgat.graph import Graph
 from asgat.memory import available_memory
 from asgat.nn import operator_size as sizes
+from asgat.nn.joined_linear import in_blocks
 from asgat.tables.exact_builder import build_exact
 
 SMALL = 128  # nodes up to which scoring all pairs costs less than a table
@@ -79,7 +80,7 @@ def plan(graph: Graph, config: SpectralConfig, device: torch.device | str = "cpu
     Costs little: O(E), and for an exact table the rows of 32 nodes, O(R · E) each, if that is about a second or less.
     Otherwise, or without ``sample``, the number of candidates is the largest possible.
     """
-    graph = graph.spectral_graph
+    nodes, graph = graph.num_nodes, graph.spectral_graph
     form = choose_form(graph, config)
     n = graph.num_nodes
     k = n if config.k is None or (config.k > n and "table" not in form) else config.k  # a table pads its rows to k
@@ -103,17 +104,28 @@ def plan(graph: Graph, config: SpectralConfig, device: torch.device | str = "cpu
         if form == "truncated table":
             size = sizes.truncated_table_size(n, orders, candidates, entry)
         else:
-            per_node = candidates_per_node(graph, config.order, candidates, config.cap, sample)
-            size = sizes.exact_table_size(n, orders, per_node, entry, torch.device(device))
+            in_row = candidates_per_node(graph, config.order, candidates, config.cap, sample)
+            size = sizes.exact_table_size(n, orders, in_row, entry, torch.device(device))
     operator = size.held + matrices * 12 * (graph.num_entries + n)
     attention = size.scores + sum(layers) * n * k * pair if config.attends else 0
-    if isinstance(config, ASGATConfig):
-        features = sum((4 * heads + 2) * item * n * config.hidden for heads in layers)
-    else:  # of a block about twenty rows per node, four per head; on CUDA a filter's gradient holds all orders
-        rows = config.layers * (20 + 4 * config.heads * config.attends) + config.order + 3
-        features = rows * item * n * config.hidden
+    if isinstance(config, ASGATDeepConfig):
+        per_node = _rows_per_node(config, nodes, torch.device(device))
+    else:
+        per_node = sum(4 * heads + 2 for heads in layers)
+    features = per_node * item * n * config.hidden
     parts = {"operator": operator, "building": size.building, "attention": attention, "features": features}
     return Plan(form, operator + max(size.building, attention + features), parts)
+
+
+def _rows_per_node(config: ASGATDeepConfig, nodes: int, device: torch.device) -> int:
+    """Rows of the hidden size per node that a training step holds for all blocks, and works with in one of them."""
+    kinds = config.channels.split("+")
+    others = len(set(kinds) - {"attention"})
+    joined = 1 + config.heads * config.attends + others
+    blocked = config.attends and in_blocks(nodes, device, config.exact_sums)
+    held = 5 + config.attends + (others if blocked else joined)
+    orders = config.order + 3 if "filters" in kinds and device.type != "cpu" else 0  # the gradient of a filter
+    return config.layers * held + joined + 6 + orders
 
 
 def check_plan(graph: Graph, config: SpectralConfig, device: torch.device | str = "cpu") -> Plan:

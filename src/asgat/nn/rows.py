@@ -20,6 +20,11 @@ def add_bias(x: Tensor, bias: Tensor) -> Tensor:
     return each_run(2, lambda own, shift: own + shift.unsqueeze(-2), x, bias)
 
 
+def linear(x: Tensor | SparseFeatures, weight: Tensor, bias: Tensor, operator: SpectralOperator) -> Tensor:
+    """x W + b."""
+    return add_bias(product(x, weight, operator), operator.shared(bias))
+
+
 def layer_norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """Rows of x shifted and scaled to mean 0 and variance 1, times a weight [F], plus a bias [F]."""
 

@@ -144,10 +144,11 @@ def node_records(matrix: SparseRows, entries_at_once: int = 1 << 22) -> Array:
         entries, row, own, square = rows_of(first, last)
         record["diagonal"][first + row[own]] = matrix.data[entries][own]
         record["square"][first:last] = np.bincount(row, square, minlength=last - first)
+    diagonals, squares = record["diagonal"].copy(), record["square"].copy()  # close together: they are read at random
     for first, last in blocks:
         entries, row, _, square = rows_of(first, last)
-        near = record[matrix.indices[entries]]
-        record["middle"][first:last] = np.bincount(row, square * near["diagonal"], minlength=last - first)
-        square *= near["square"] - square
+        near = matrix.indices[entries]
+        record["middle"][first:last] = np.bincount(row, square * diagonals[near], minlength=last - first)
+        square *= squares[near] - square
         record["onward"][first:last] = np.bincount(row, square, minlength=last - first)
     return record

@@ -34,7 +34,7 @@ class Callbacks:
     Attributes:
         progress: called with the run and every epoch.
         building: called with the rows done and in all while a candidate table is built.
-        built: called when everything is ready for the first epoch.
+        built: called with :func:`step_bytes` when everything is ready for the first epoch.
         finished: called with a run, its weights and the model's inputs before the run counts as done.
         counted: called with the number of runs done and in all.
         waiting: called before waiting for another process that writes the run directory; without it, that is refused.
@@ -42,7 +42,7 @@ class Callbacks:
 
     progress: Callable[[int, Epoch], None] | None = None
     building: Callable[[int, int], None] | None = None
-    built: Callable[[], object] | None = None
+    built: Callable[[int], object] | None = None
     finished: Callable[[int, State, tuple[Any, ...]], None] | None = None
     counted: Callable[[int, int], None] | None = None
     waiting: Callable[[], None] | None = None
@@ -90,7 +90,7 @@ def run(
         if missing:
             task = make_task(dataset, model, config, device, callbacks.building)
             if callbacks.built:
-                callbacks.built()
+                callbacks.built(step_bytes(dataset, config, device))
             if checkpointer:
                 checkpointer.resumable = task.resumable
             jobs = [Job(splits[i], run_seed(seed, i, len(dataset.splits)), config, i) for i in missing]
@@ -145,10 +145,17 @@ def runs_at_once(task: Task, dataset: Dataset, config: TrainConfig) -> int | Non
     free = available_memory(device)
     if free is None or not isinstance(config, SpectralConfig):
         return None
-    parts = plan(dataset.graph, config, device, sample=False).parts
     weights = sum(4 * parameter.numel() for parameter in task.example(config.replace(members=1)).parameters())
-    each = parts["attention"] + parts["features"] + (CapturedEpochs.chunk + 6) * weights
+    each = step_bytes(dataset, config, device) + (CapturedEpochs.chunk + 6) * weights
     return max(1, free // 2 // max(each, 1))
+
+
+def step_bytes(dataset: Dataset, config: TrainConfig, device: torch.device) -> int:
+    """What a training step of one run holds at one time, by the memory plan; 0 where that is not known."""
+    if not isinstance(config, SpectralConfig):
+        return 0
+    parts = plan(dataset.graph, config, device, sample=False).parts
+    return parts["attention"] + parts["features"]
 
 
 def split_number(name: str, run: int, num_splits: int) -> int:

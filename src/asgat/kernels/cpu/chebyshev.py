@@ -1,4 +1,8 @@
-"""CPU kernels of :func:`asgat.kernels.chebyshev_filter`: one run after the other."""
+"""CPU kernels of :func:`asgat.kernels.chebyshev_filter`: one run after the other, a block of rows at a time.
+
+The rows of a block stay in a processor's cache while they are used. A block has as many rows whatever their width, so
+that sums over nodes do not depend on the number of heads.
+"""
 
 from collections.abc import Iterator
 
@@ -8,39 +12,59 @@ from torch import Tensor
 from asgat.kernels.cpu.csr_matmul import csr_matmul
 from asgat.kernels.each_run import aligned
 
+ROWS = 1 << 12  # of a block
+
 
 def chebyshev_filter(indptr: Tensor, index: Tensor, value: Tensor, coefficients: Tensor, signal: Tensor) -> Tensor:
     out = signal.new_empty(*signal.shape[:2], coefficients.size(1), signal.size(3))
     for c, x, total in zip(coefficients, signal.detach(), out, strict=True):
-        factors, terms = c.t().unsqueeze(-1), _terms(indptr, index, value, x, c.size(1) - 1)
-        torch.mul(next(terms), factors[0], out=total).add_(0.0)  # not -0
-        for factor, term in zip(factors[1:], terms, strict=True):
-            total += term * factor  # rounded twice, on every path; a fused addcmul is not
+        factors, totals = c.t().unsqueeze(-1).unbind(), total.split(ROWS)
+        for i, block, term in _terms(indptr, index, value, x, c.size(1) - 1):
+            if i == 0:
+                torch.mul(term, factors[0], out=totals[block]).add_(0.0)  # not -0
+            else:
+                totals[block].add_(term * factors[i])  # rounded twice, on every path; a fused addcmul is not
     return out
 
 
 def chebyshev_filter_grad(
     indptr: Tensor, index: Tensor, value: Tensor, coefficients: Tensor, signal: Tensor, grad: Tensor
 ) -> tuple[Tensor, Tensor]:
-    to_coefficients = torch.empty(coefficients.shape, dtype=coefficients.dtype)
+    to_coefficients = torch.zeros(coefficients.shape, dtype=coefficients.dtype)
     to_signal = torch.zeros_like(signal, memory_format=torch.contiguous_format)
     for c, x, g, to_c, to_x in zip(coefficients, signal, grad, to_coefficients, to_signal, strict=True):
-        shared = x.size(1) < g.size(1)
-        of_heads = [aligned(own.reshape(-1)) for own in x.expand_as(g).unbind(1)]
-        for i, term in enumerate(_terms(indptr, index, value, g, c.size(1) - 1)):
-            each = zip(term.unbind(1), of_heads, strict=True)
-            to_c[:, i] = torch.stack([torch.dot(aligned(own.reshape(-1)), other) for own, other in each])
-            scaled = term * c[:, i, None]
-            to_x += scaled.sum(1, keepdim=True) if shared else scaled
+        shared, factors, totals = x.size(1) < g.size(1), c.t().unsqueeze(-1).unbind(), to_x.split(ROWS)
+        others = [[_flat(own) for own in rows.expand(-1, g.size(1), -1).unbind(1)] for rows in x.split(ROWS)]
+        for i, block, term in _terms(indptr, index, value, g, c.size(1) - 1):
+            each = zip(term.unbind(1), others[block], strict=True)
+            to_c[:, i] += torch.stack([torch.dot(_flat(own), other) for own, other in each])
+            scaled = term * factors[i]
+            totals[block].add_(scaled.sum(1, keepdim=True) if shared else scaled)
     return to_coefficients, to_signal
 
 
-def _terms(indptr: Tensor, index: Tensor, value: Tensor, x: Tensor, order: int) -> Iterator[Tensor]:
-    """T_0(X) x, … for a signal [N, heads, F]."""
-    flat = x.flatten(1)
-    before, now = flat, csr_matmul(indptr, index, value, flat)
-    yield before.view(x.shape)
-    yield now.view(x.shape)
-    for _ in range(order - 1):
-        before, now = now, csr_matmul(indptr, index, value, now).mul_(2.0).sub_(before)
-        yield now.view(x.shape)
+def _flat(x: Tensor) -> Tensor:
+    return aligned(x.reshape(-1))
+
+
+def _terms(indptr: Tensor, index: Tensor, value: Tensor, x: Tensor, order: int) -> Iterator[tuple[int, int, Tensor]]:
+    """Orders i, blocks and their rows of T_i(X) x for a signal [N, heads, F]; valid until the next is asked for."""
+    blocks = []
+    for start in range(0, x.size(0), ROWS):
+        bounds = indptr[start : start + ROWS + 1]
+        first, last = int(bounds[0]), int(bounds[-1])
+        blocks.append((bounds - first, index[first:last], value[first:last]))
+    now = x.clone(memory_format=torch.contiguous_format)
+    held = [(part.flatten(1), part.split(ROWS)) for part in (now, torch.empty_like(now))]
+    for block, rows in enumerate(held[0][1]):
+        yield 0, block, rows
+    for i in range(1, order + 1):
+        (source, _), (_, target) = held
+        for block, matrix in enumerate(blocks):  # rows of T_i replace those of T_(i - 2)
+            product, rows = csr_matmul(*matrix, source), target[block]
+            if i == 1:
+                rows.copy_(product.view(rows.shape))
+            else:
+                torch.sub(product.mul_(2.0).view(rows.shape), rows, out=rows)
+            yield i, block, rows
+        held.reverse()

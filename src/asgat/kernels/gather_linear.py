@@ -1,0 +1,80 @@
+"""A linear map of gathered rows, a block of rows at a time."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from asgat.kernels.each_run import aligned
+from asgat.kernels.gather_sum import gather_sum, gather_sum_grad_weight, gather_sum_grad_x
+
+ROWS = 1 << 11  # of a block, which stays in a processor's cache
+
+
+def gather_linear(
+    x: Tensor, index: Tensor, weight: Tensor, first: Tensor, others: Sequence[Tensor], matrix: Tensor, bias: Tensor
+) -> Tensor:
+    r"""A linear map of rows that are joined from stored parts and from sums over gathered rows:
+
+    .. math:: out_v = \Big[ first_v, \; \Vert_h \sum_j weight_{vhj} \, x_{index_{vhj}}, \; others_v \Big] \, W + b
+
+    with gradients to all but ``index``. The sums and the joined rows, H and more times as large as the output, are
+    never stored: the gradient computes them again. The same numbers come out for any number of threads.
+
+    Cost: O(N · (H · K · F + in · out)) time; in addition to the output and to the gradients of the inputs,
+    O(N · H · F) memory backward and a block forward.
+
+    Args:
+        x: rows to gather, [M, F].
+        index, weight: which rows and their weights, [N, H, K].
+        first, others: parts of the joined rows, [N, …], before and after the sums.
+        matrix: the map W, [in, out].
+        bias: [out].
+
+    Shapes:
+        - **output**: [N, out]
+    """
+    out: Tensor = _GatherLinear.apply(x, index, weight, matrix, bias, first, *others)  # type: ignore[no-untyped-call]
+    return out
+
+
+class _GatherLinear(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, index: Tensor, weight: Tensor, matrix: Tensor, bias: Tensor, *parts: Tensor
+    ) -> Tensor:
+        ctx.save_for_backward(x, index, weight, matrix, *parts)
+        out, turned = x.new_empty(index.size(0), matrix.size(1)), matrix.mT.contiguous().mT  # see each_run.matmul
+        for rows in _blocks(index):
+            torch.mm(_joined(rows, x, index, weight, parts), turned, out=out[rows]).add_(bias)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        x, index, weight, matrix, *parts = ctx.saved_tensors
+        grad, to_matrix = aligned(grad.contiguous()), torch.zeros_like(matrix)
+        to_weight = torch.empty_like(weight) if ctx.needs_input_grad[2] else None
+        to_sums = x.new_empty(index.size(0), index.size(1) * x.size(1))
+        to_first, *to_others = (torch.empty_like(part) for part in parts)
+        targets = to_first, to_sums, *to_others
+        widths = [target.size(1) for target in targets]
+        for rows in _blocks(index):
+            to_matrix += torch.mm(_joined(rows, x, index, weight, parts).mT, grad[rows])
+            for target, part in zip(targets, torch.mm(grad[rows], matrix.mT).split(widths, dim=1), strict=True):
+                target[rows] = part
+            if to_weight is not None:
+                of_rows = to_sums[rows].view(-1, x.size(1)), x, index[rows].flatten(0, 1)
+                to_weight[rows] = gather_sum_grad_weight(*of_rows).view(weight[rows].shape)
+        to_x = gather_sum_grad_x(to_sums.view(-1, x.size(1)), index.flatten(0, 1), weight.flatten(0, 1), x.size(0))
+        return to_x, None, to_weight, to_matrix, grad.sum(dim=0), to_first, *to_others
+
+
+def _blocks(index: Tensor) -> Iterator[slice]:
+    return (slice(start, start + ROWS) for start in range(0, index.size(0), ROWS))
+
+
+def _joined(rows: slice, x: Tensor, index: Tensor, weight: Tensor, parts: Sequence[Tensor]) -> Tensor:
+    sums = gather_sum(x, index[rows].flatten(0, 1), weight[rows].flatten(0, 1)).view(-1, index.size(1) * x.size(1))
+    first, *others = (part[rows] for part in parts)
+    return torch.cat([first, sums, *others], dim=1)
