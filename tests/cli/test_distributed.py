@@ -4,7 +4,7 @@ import pytest
 from tests.distributed.ranks import free_port
 
 from asgat.cli.distributed import begin_rank
-from asgat.cli.output import console, errors
+from asgat.cli.output import begin_output, console, errors, notes
 from asgat.distributed.lost_rank import LostRankExit
 
 SETTINGS = ["form=table", "epochs=2", "order=3", "heads=1", "hidden=4", "k=3", "candidates=4"]
@@ -14,7 +14,7 @@ SET = [part for setting in SETTINGS for part in ("--set", setting)]
 @pytest.fixture
 def loud():
     yield
-    console.quiet = errors.quiet = False
+    begin_output()
 
 
 def test_only_rank_zero_prints(monkeypatch, loud):
@@ -22,6 +22,7 @@ def test_only_rank_zero_prints(monkeypatch, loud):
     monkeypatch.setenv("RANK", "2")
     assert begin_rank().rank == 2
     assert console.quiet
+    assert notes.quiet
     assert errors.quiet
 
 

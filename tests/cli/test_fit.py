@@ -1,6 +1,7 @@
 """fit and predict as a user types them, with good files and bad."""
 
 import csv
+import gzip
 import json
 import tomllib
 from pathlib import Path
@@ -552,3 +553,21 @@ def test_a_bad_recipe_is_refused(asgat, place, text, arguments, words):
     assert code == 2
     assert words in errors
     assert not (place / "runs").exists()
+
+
+def test_packed_files(asgat):
+    write_graph()
+    for name in ("edges", "nodes"):
+        Path(f"{name}.csv.gz").write_bytes(gzip.compress(Path(f"{name}.csv").read_bytes()))
+    packed = ["--edges", "edges.csv.gz", "--nodes", "nodes.csv.gz"]
+    code, output, errors = asgat(
+        "fit", *packed, "--label", "kind", "--model", "gcn", "--set", "epochs=3", "--json", "-"
+    )
+    assert code == 0, errors
+    assert json.loads(output)["health"]["nodes"] == 60
+    assert "on cpu with" in errors or "on cuda with" in errors
+    folder = f"runs/{Path().absolute().name}-gcn-seed0"
+    code, output, errors = asgat("predict", folder, *packed, "-o", "p.csv.gz", "--json", "-")
+    assert code == 0, errors
+    assert json.loads(output)["nodes"] == 60
+    assert len(gzip.decompress(Path("p.csv.gz").read_bytes()).splitlines()) == 61

@@ -83,7 +83,7 @@ def test_parse_settings_refuses(pair):
 
 @pytest.mark.parametrize("name", ["gpu", "meta", "", "cuda:x"])
 def test_unknown_devices(name):
-    with pytest.raises(AsgatError, match=f"Unknown device {name!r}; use cpu or cuda"):
+    with pytest.raises(AsgatError, match=f"Unknown device {name!r}; use auto, cpu or cuda"):
         check_device(name)
 
 
@@ -101,3 +101,11 @@ def test_missing_devices(monkeypatch, count, name, words):
     with pytest.raises(AsgatError, match=f"{name} was requested, but {words}; use --device cpu"):
         check_device(name)
     assert check_device("cpu").type == "cpu"
+
+
+@pytest.mark.parametrize("available", [False, True])
+def test_auto_is_cuda_where_there_is_one(monkeypatch, available):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: available)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: int(available))
+    monkeypatch.setattr("torch.cuda.get_device_name", lambda device: "some GPU")
+    assert check_device("auto").type == ("cuda" if available else "cpu")

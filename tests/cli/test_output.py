@@ -67,6 +67,27 @@ def test_a_path_stays_on_one_line(monkeypatch, capsys):
     assert capsys.readouterr().out.split("\n") == ["some words that are folded at ", "the end of a line", ""]
 
 
+def test_the_consoles_of_a_command(capsys):
+    def print_all():
+        for one in (output.console, output.notes, output.errors):
+            one.print("x")
+        output.detail("[y]")
+        return [text.split() for text in capsys.readouterr()]
+
+    try:
+        output.begin_output()
+        assert print_all() == [["x"], ["x", "x"]]
+        assert output.check_json(Path("-")) == Path("-")
+        output.write_json(Path("-"), {"a": float("nan")})
+        assert print_all() == [["{", '"a":', "null", "}"], ["x", "x", "x"]]
+        output.begin_output(quiet=True)
+        assert print_all() == [[], ["x"]]
+        output.begin_output(verbose=True)
+        assert print_all() == [["x"], ["x", "x", "[y]"]]
+    finally:
+        output.begin_output()
+
+
 def test_check_writable(tmp_path):
     (tmp_path / "file").write_text("")
     assert check_writable(None) is None

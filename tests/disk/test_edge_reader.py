@@ -1,3 +1,4 @@
+import gzip
 import os
 
 import numpy as np
@@ -127,3 +128,15 @@ def test_text_that_is_not_numbers(tmp_path, content):
 def test_a_missing_file(tmp_path):
     with pytest.raises(AsgatError, match="is not a file"):
         read_array(tmp_path / "absent.npy")
+
+
+def test_a_packed_edge_list(tmp_path):
+    path = tmp_path / "e.txt.gz"
+    path.write_bytes(gzip.compress(b"# a comment\n0 1\n1 2\n"))
+    assert joined(path, 4) == ([0, 1], [1, 2], None)
+    path.write_bytes(gzip.compress(b"0 1\n1 2\n" * 1000)[:-10])
+    with pytest.raises(AsgatError, match=r"e\.txt\.gz cannot be read: .*end-of-stream"):
+        joined(path, 4)
+    path.write_bytes(b"0 1\n")
+    with pytest.raises(AsgatError, match=r"e\.txt\.gz cannot be read: Not a gzipped file"):
+        joined(path, 4)

@@ -1,6 +1,7 @@
 """Predictions as a table."""
 
 import csv
+import gzip
 import sys
 from pathlib import Path
 
@@ -81,3 +82,12 @@ def test_endings(monkeypatch):
     check_ending(Path("p.csv"))
     with pytest.raises(AsgatError, match=r"asgat\[tables\]"):
         check_ending(Path("p.parquet"))
+
+
+def test_packed_text(tmp_path):
+    for name in ("a.csv", "a.csv.gz", "b.csv.gz"):
+        write_predictions(PREDICTIONS, tmp_path / name)
+    assert gzip.decompress((tmp_path / "a.csv.gz").read_bytes()) == (tmp_path / "a.csv").read_bytes()
+    assert (tmp_path / "a.csv.gz").read_bytes() == (tmp_path / "b.csv.gz").read_bytes()
+    with pytest.raises(AsgatError, match="must end in"):
+        check_ending(Path("p.parquet.gz"))

@@ -1,11 +1,14 @@
 """Files of the user's: read whole, or refused in a sentence."""
 
+import gzip
 import os
+from pathlib import Path
 
 import pytest
 
 from asgat.errors import AsgatError
-from asgat.files.user_file import UserFile, read_user_file
+from asgat.files import user_file
+from asgat.files.user_file import UserFile, ending_of, is_packed, read_user_file
 
 
 def test_the_content_is_read(tmp_path):
@@ -64,3 +67,52 @@ def test_json(tmp_path, text, words):
     assert UserFile(tmp_path, b'{"a": [1]}').json_object() == {"a": [1]}
     with pytest.raises(AsgatError, match=words):
         UserFile(tmp_path, text.encode()).json_object()
+
+
+@pytest.mark.parametrize(
+    ("name", "ending", "packed"),
+    [
+        ("a.csv", ".csv", False),
+        ("a.CSV.GZ", ".csv", True),
+        ("a.b.tsv.gz", ".tsv", True),
+        ("a.npz.gz", ".gz", False),
+        (".gz", "", False),
+        ("csv.gz", ".gz", False),
+    ],
+)
+def test_the_ending_of_a_packed_text_is_that_of_the_text(name, ending, packed):
+    assert (ending_of(name), is_packed(Path(name))) == (ending, packed)
+
+
+def test_a_packed_text_is_unpacked(tmp_path):
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(gzip.compress(b"a,b\n") + gzip.compress(b"1,2\n"))
+    assert read_user_file(path) == UserFile(path, b"a,b\n1,2\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"a,b\n", "gzip cannot unpack it"),
+        (gzip.compress(b"a,b\n" * 100)[:-9], "gzip cannot unpack it"),
+        (gzip.compress(b"a,b\n")[:12] + b"\xff" * 20, "gzip cannot unpack it"),
+        (gzip.compress(b""), "it is empty"),
+        (b"", "it is empty"),
+    ],
+)
+def test_a_text_that_is_not_packed_well_is_refused(tmp_path, content, words):
+    (tmp_path / "a.csv.gz").write_bytes(content)
+    with pytest.raises(AsgatError, match=rf"a\.csv\.gz cannot be used: .*{words}"):
+        read_user_file(tmp_path / "a.csv.gz")
+
+
+def test_what_a_text_unpacks_to_is_bounded(tmp_path, monkeypatch):
+    """By the limit of any text, and for a small file by less: as cells it takes ten times as much."""
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(gzip.compress(b"0," * 2**20))
+    assert len(read_user_file(path).content) == 2**21
+    with pytest.raises(AsgatError, match=r"unpacks to more than 1 MiB, the most .* packed file of 2 KiB; unpack it"):
+        read_user_file(path, limit=2**20)
+    monkeypatch.setattr(user_file, "EXPANSION_FREE", 10 * 2**20)
+    with pytest.raises(AsgatError, match="unpacks to more than 1 MiB"):
+        read_user_file(path)

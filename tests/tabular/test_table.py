@@ -1,6 +1,7 @@
 """Tables from files, and the errors for files that are not tables."""
 
 import csv
+import gzip
 import io
 import time
 
@@ -39,10 +40,11 @@ def test_what_the_csv_module_writes_is_read(tmp_path_factory, rows):
     assert [tuple(column.values) for column in found.columns.values()] == list(zip(*rows, strict=True))
 
 
-@given(st.binary(max_size=300), st.sampled_from([".csv", ".tsv", ".npz", ".parquet"]))
+@given(st.binary(max_size=300), st.sampled_from([".csv", ".tsv", ".csv.gz", ".npz", ".parquet"]))
 def test_any_bytes_are_a_table_or_a_sentence(tmp_path_factory, content, ending):
     path = tmp_path_factory.mktemp("table") / f"a{ending}"
-    path.write_bytes({".npz": b"PK\x03\x04", ".parquet": b"PAR1"}.get(ending, b"") + content)
+    starts = {".npz": b"PK\x03\x04", ".parquet": b"PAR1", ".csv.gz": b"\x1f\x8b\x08" + bytes(7)}
+    path.write_bytes(starts.get(ending, b"") + content)
     try:
         assert read_table(path).columns
     except AsgatError as error:
@@ -75,6 +77,10 @@ def test_a_byte_order_mark_blank_lines_and_a_nameless_column(write):
         ("a.csv", b"PAR1....", "is a Parquet file"),
         ("a.csv", b"PK\x03\x04...", "zip archive"),
         ("a.csv", "a,b".encode("utf-16"), "UTF-16"),
+        ("a.csv", gzip.compress(b"a,b"), "is packed by gzip; add .gz to its name"),
+        ("a.csv.gz", gzip.compress(gzip.compress(b"a,b")), "is packed by gzip"),
+        ("a.csv.gz", gzip.compress(b"a,b\n1\n"), r"a\.csv\.gz cannot be used: line 2 has 1 fields"),
+        ("a.npz.gz", b"PK", "files that can be read end in .csv"),
         ("a.parquet", "a,b\n1,2\n", "is not such a file"),
         ("a.npz", "a,b\n1,2\n", "is not such a file"),
         ("a.xlsx", "a", "files that can be read end in .csv"),
@@ -215,3 +221,13 @@ def test_missing_numbers_of_parquet(tmp_path):
     assert found.column("w").texts() == ["u", "", "v"]
     assert found.column("n").missing.all()
     assert found.column("u").texts() == ["18446744073709551615", "0", "1"]
+
+
+@pytest.mark.parametrize(("ending", "separator"), [("csv", b","), ("tsv", b"\t")])
+def test_a_packed_text_is_read_as_the_text(write, ending, separator):
+    text = b"id,kind\n1,a\n2,b\n".replace(b",", separator)
+    plain, packed = read_table(write(f"a.{ending}", text)), read_table(write(f"a.{ending}.gz", gzip.compress(text)))
+    assert packed.source == f"a.{ending}.gz"
+    assert {name: column.texts() for name, column in packed.columns.items()} == {
+        name: column.texts() for name, column in plain.columns.items()
+    }

@@ -2,10 +2,12 @@
 
 import sys
 import warnings
-from typing import Annotated, NoReturn
+from time import perf_counter
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.markup import escape
+from typer.core import TyperGroup
 
 from asgat.cli.bench import app as bench
 from asgat.cli.convert import convert
@@ -13,51 +15,84 @@ from asgat.cli.embed import embed
 from asgat.cli.explain import explain, report
 from asgat.cli.fit import fit, predict
 from asgat.cli.models import datasets, models
-from asgat.cli.output import console, errors
+from asgat.cli.output import begin_output, console, detail, errors
 from asgat.cli.reproduce import reproduce
+from asgat.cli.runs import runs
 from asgat.cli.train import compare, train
 from asgat.cli.tune import tune
 from asgat.errors import AsgatError, hardware_error
 
+OUTPUT = ("--quiet", "-q", "--verbose", "-v")  # options of all commands
+YOUR_GRAPH, BENCHMARKS, RESEARCH = "Your graph", "Benchmarks", "Research"
+
+
+class Commands(TyperGroup):
+    """The options of all commands may stand before a command or after it."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        end = args.index("--") if "--" in args else len(args)
+        moved = [word for word in args[:end] if word in OUTPUT]
+        return super().parse_args(ctx, [*moved, *(word for word in args[:end] if word not in OUTPUT), *args[end:]])
+
+
 app = typer.Typer(
     name="asgat",
+    cls=Commands,
     help="Adaptive spectral graph attention: node classification on graphs of any homophily.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-app.command(epilog="Example: asgat datasets --json datasets.json")(datasets)
-app.command(epilog="Examples:  asgat models  ·  asgat models gat --json gat.json")(models)
 app.command(
-    epilog="Examples:  asgat train  ·  asgat train texas --splits 0-2 --set k=8 --set dropout=0.2  ·  "
-    "asgat train cora --model gcn --json result.json"
-)(train)
-app.command(
-    epilog="Examples:  asgat compare texas --models mlp,gcn,asgat-cheb --json comparison.json  ·  "
-    "asgat compare --edges edges.csv --nodes nodes.csv --label kind --models mlp,gcn,linkx --splits 0-2"
-)(compare)
-app.command(
-    epilog="Examples:  asgat tune texas --model asgat-plus --trials 100 --set root=true  ·  "
-    "asgat tune --edges edges.csv --nodes nodes.csv --label kind --model linkx --trials 20 --splits 0-2"
-)(tune)
-app.command(epilog="Examples:  asgat reproduce micro --quick  ·  asgat reproduce frequency --device cuda")(reproduce)
-app.command(
+    rich_help_panel=YOUR_GRAPH,
     epilog="Examples:  asgat fit --edges edges.csv --nodes nodes.csv --label kind --out runs/mine  ·  "
     "asgat fit --edges graph.npz --label y --preset quick --metric macro_f1 --repeats 3  ·  "
     "asgat fit --edges graph.npz --label y --model gcn --set hidden=32  ·  "
-    "asgat fit --edges edges.csv --nodes nodes.csv --label kind --recipe recipe.toml"
+    "asgat fit --edges edges.csv --nodes nodes.csv --label kind --recipe recipe.toml",
 )(fit)
-app.command(epilog="Example: asgat predict runs/mine --edges edges.csv --nodes nodes.csv -o predictions.csv")(predict)
-app.command(epilog="Example: asgat explain runs/csbm-asgat-cheb-seed0 --node 17 --json explained.json")(explain)
-app.command(epilog="Example: asgat report runs/csbm-asgat-cheb-seed0")(report)
-app.command(epilog="Example: asgat embed karate --dimensions 8 -o karate.csv")(embed)
-app.command(epilog="Example: asgat convert edges.csv web --features x.npy --labels y.npy --order rcm")(convert)
-app.add_typer(bench, name="bench")
+app.command(
+    rich_help_panel=YOUR_GRAPH,
+    epilog="Example: asgat predict runs/mine --edges edges.csv --nodes nodes.csv -o predictions.csv",
+)(predict)
+app.command(
+    rich_help_panel=YOUR_GRAPH,
+    epilog="Example: asgat explain runs/csbm-asgat-cheb-seed0 --node 17 --json explained.json",
+)(explain)
+app.command(rich_help_panel=YOUR_GRAPH, epilog="Example: asgat report runs/csbm-asgat-cheb-seed0")(report)
+app.command(rich_help_panel=YOUR_GRAPH, epilog="Examples:  asgat runs  ·  asgat runs runs/demo --json -")(runs)
+app.command(
+    rich_help_panel=YOUR_GRAPH,
+    epilog="Example: asgat convert edges.csv web --features x.npy --labels y.npy --order rcm",
+)(convert)
+app.command(rich_help_panel=BENCHMARKS, epilog="Example: asgat datasets --json datasets.json")(datasets)
+app.command(rich_help_panel=BENCHMARKS, epilog="Examples:  asgat models  ·  asgat models gat --json gat.json")(models)
+app.command(
+    rich_help_panel=BENCHMARKS,
+    epilog="Examples:  asgat train  ·  asgat train texas --splits 0-2 --set k=8 --set dropout=0.2  ·  "
+    "asgat train cora --model gcn --json result.json",
+)(train)
+app.command(
+    rich_help_panel=BENCHMARKS,
+    epilog="Examples:  asgat compare texas --models mlp,gcn,asgat-cheb --json comparison.json  ·  "
+    "asgat compare --edges edges.csv --nodes nodes.csv --label kind --models mlp,gcn,linkx --splits 0-2",
+)(compare)
+app.command(
+    rich_help_panel=BENCHMARKS,
+    epilog="Examples:  asgat tune texas --model asgat-plus --trials 100 --set root=true  ·  "
+    "asgat tune --edges edges.csv --nodes nodes.csv --label kind --model linkx --trials 20 --splits 0-2",
+)(tune)
+app.command(
+    rich_help_panel=RESEARCH,
+    epilog="Examples:  asgat reproduce micro --quick  ·  asgat reproduce frequency --device cuda",
+)(reproduce)
+app.add_typer(bench, name="bench", rich_help_panel=RESEARCH)
+app.command(rich_help_panel=RESEARCH, epilog="Example: asgat embed karate --dimensions 8 -o karate.csv")(embed)
 
 
 def main() -> None:
     """Runs the command line; bad input is reported in a sentence with exit code 2."""
+    start = perf_counter()
+    begin_output()
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "`torch.jit.script`")  # PyG 2.8 on import, under torch 2.13 and above
@@ -69,6 +104,9 @@ def main() -> None:
         if sentence is None:
             raise
         fail(sentence)
+    finally:
+        detail(f"{perf_counter() - start:.1f} s")
+        begin_output()
 
 
 def fail(sentence: str) -> NoReturn:
@@ -89,5 +127,9 @@ def _root(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=print_version)
     ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print settings, device and times too.")] = False,
 ) -> None:
-    pass
+    if quiet and verbose:
+        raise AsgatError("--quiet and --verbose contradict each other; give one of them.")
+    begin_output(quiet, verbose)

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from asgat.cli import options
 from asgat.cli.graph_options import GraphOptions, Source, load_source, takes_graph
-from asgat.cli.output import console, make_table, say, write_json
+from asgat.cli.output import console, make_table, notes, say, write_json
 from asgat.errors import AsgatError
 
 app = typer.Typer(help="Measure speed, error and scaling, next to baselines.", no_args_is_help=True)
@@ -32,7 +32,7 @@ def epoch(
     ] = None,
     model: Model = "asgat-cheb",
     set_: options.Settings = None,
-    device: options.Device = "cpu",
+    device: options.Device = "auto",
     repeats: Annotated[int, typer.Option(help="Measurements per model; the models take turns.", min=1)] = 7,
     data_dir: options.DataDir = None,
     json: options.Json = None,
@@ -59,18 +59,18 @@ def epoch(
     if set_:
         raise AsgatError("asgat-cheb is timed with the published settings; --set is for --model asgat-deep.")
     rows = []
-    with console.status("") as status:
+    with notes.status("") as status:
         for source in sources:
             config: Any = source.config(model, TABLE) if source.user else published_config(source.name)
             rows.append(bench_epoch(source.dataset_for(model), config, place, status.update, repeats))
     headings = ("data set", "asgat", "gat", "gat tuned", "all pairs", "× gat", "× tuned", "candidates")
-    table = _table(f"Milliseconds per epoch on {device}, medians of {repeats}", headings)
+    table = _table(f"Milliseconds per epoch on {place}, medians of {repeats}", headings)
     for row in rows:
         times = [_number(row[key]) for key in ("asgat_ms", "gat_ms", "gat_tuned_ms", "dense_ms")]
         ratios = [f"{row[key]:.1f}" for key in ("speedup_vs_gat", "speedup_vs_tuned_gat", "candidates_per_node")]
         table.add_row(row["dataset"], *times, *ratios)
     console.print(table)
-    write_json(json, {"device": device, "rows": rows})
+    write_json(json, {"device": str(place), "rows": rows})
 
 
 def _deep_epoch(sources: Iterable[Source], settings: list[str], device: Any, repeats: int, json: Path | None) -> None:
@@ -79,7 +79,7 @@ def _deep_epoch(sources: Iterable[Source], settings: list[str], device: Any, rep
 
     given = options.parse_settings(settings, model_spec("asgat-deep").config)
     rows = []
-    with console.status("") as status:
+    with notes.status("") as status:
         for source in sources:
             config: Any = source.config("asgat-deep", given)
             rows.append(bench_deep_epoch(source.dataset_for("asgat-deep"), config, device, status.update, repeats))
@@ -101,7 +101,7 @@ def _deep_epoch(sources: Iterable[Source], settings: list[str], device: Any, rep
 @app.command(epilog="Example: asgat bench certificate --datasets cora --json certificate.json")
 def certificate(
     datasets: options.Datasets = "cora,chameleon,squirrel,citeseer",
-    device: options.Device = "cpu",
+    device: options.Device = "auto",
     epochs: Annotated[int, typer.Option(help="Largest number of training epochs.", min=1)] = 2000,
     data_dir: options.DataDir = None,
     json: options.Json = None,
@@ -109,9 +109,11 @@ def certificate(
     """Train filters, then compare the certificate of every row with its true error in double precision."""
     from asgat.bench.certificate_error import bench_certificate
 
-    rows = _measured(bench_certificate, datasets, device, data_dir, epochs)
+    place, names = options.check_device(device), options.parse_names("--datasets", datasets)
+    with notes.status("") as status:
+        rows = [bench_certificate(name, place, status.update, data_dir, epochs) for name in names]
     bounds = ("mean\nbound", "max\nbound", "mean\nerror", "max\nerror")
-    table = _table("Certificates and true errors", ("data set", "cand.", "exact %", *bounds, "violations"))
+    table = _table(f"Certificates and true errors on {place}", ("data set", "cand.", "exact %", *bounds, "violations"))
     for row in rows:
         figures = [f"{row[key]:.1e}" for key in ("mean_bound", "max_bound", "mean_error", "max_error")]
         share = f"{100 * row['certified_share']:.1f}"
@@ -124,7 +126,7 @@ def certificate(
 def scale(
     nodes: Annotated[str, typer.Option(help="Sizes of the block models, separated by commas.")] = "10000,100000",
     model: Model = "asgat-cheb",
-    device: options.Device = "cpu",
+    device: options.Device = "auto",
     json: options.Json = None,
 ) -> None:
     """Build tables and train on block models of growing size; fit the growth of the time."""
@@ -138,12 +140,12 @@ def scale(
         raise AsgatError(f"--nodes must be whole numbers separated by commas, not {nodes!r}.") from None
     if min(sizes) < 100:
         raise AsgatError(f"--nodes must be at least 100 each, but one is {min(sizes)}.")
-    with console.status("") as status:
+    with notes.status("") as status:
         result = bench_scale(sizes, place, status.update, model)
     headings = ("nodes", "entries", "build s", "epoch s", "peak MiB", "exact %", "mean\nerror ≤", "largest\nseen")
     own = SETTINGS[model]
     form = f"order {own['order']}, {own['heads']} heads, hidden {own['hidden']}, k {own['k']}"
-    table = _table(f"Growth of {model} with the graph: mean degree 10, {form}", headings)
+    table = _table(f"Growth of {model} with the graph, on {place}: mean degree 10, {form}", headings)
     for row in result["rows"]:
         times = f"{row['build_s']:.1f}", f"{row['epoch_s']:.2f}", f"{row['peak_memory_mb']:,.0f}"
         errors = f"{100 * row['certified_share']:.0f}", f"{row['mean_bound']:.1e}", f"{row['max_bound']:.1e}"
@@ -152,12 +154,6 @@ def scale(
     build, epoch = (_number(result[key]) for key in ("exponent_build", "exponent_epoch"))
     say(f"growth exponents over the last factor of ten: build {build}, epoch {epoch}", wrap=True)
     write_json(json, result)
-
-
-def _measured(measure: Any, datasets: str, device: str, *settings: Any) -> list[dict[str, Any]]:
-    place, names = options.check_device(device), options.parse_names("--datasets", datasets)
-    with console.status("") as status:
-        return [measure(name, place, status.update, *settings) for name in names]
 
 
 def check_model(model: str) -> None:

@@ -7,13 +7,14 @@ import typer
 from rich.markup import escape
 
 from asgat.cli import options
-from asgat.cli.output import console, make_table, say, write_json
+from asgat.cli.output import console, make_table, notes, say, write_json
 from asgat.errors import AsgatError
 
 
 def convert(
     edges: Annotated[
-        Path, typer.Argument(help="Edge list: .csv, .tsv or .txt with two node numbers per line; .npy; .npz.")
+        Path,
+        typer.Argument(help="Edge list: .csv, .tsv or .txt, also .gz, with two node numbers per line; .npy; .npz."),
     ],
     out: Annotated[Path, typer.Argument(help="Folder to write.")],
     features: Annotated[Path, typer.Option(help="One row of numbers per node: .npy or .csv.")],
@@ -37,16 +38,17 @@ def convert(
     """
     from asgat.disk.converter import ORDERS, write_graph
     from asgat.disk.edge_reader import ENDINGS, read_array, read_edges
+    from asgat.files.user_file import ending_of
 
     if order not in ORDERS:
         raise AsgatError(f"--order must be one of {', '.join(ORDERS)}, not {order!r}.")
     if self_loops not in ("keep", "add", "remove"):
         raise AsgatError(f"--self-loops must be keep, add or remove, not {self_loops!r}.")
-    if edges.suffix.lower() not in ENDINGS or not edges.is_file():
+    if ending_of(edges) not in ENDINGS or not edges.is_file():
         raise AsgatError(f"{edges} is not an edge list; give a file that ends in {', '.join(ENDINGS)}.")
     x, y = read_array(features), read_array(labels, whole=True)
     parts = None if splits is None else read_array(splits, whole=True)
-    with console.status("") as status:
+    with notes.status("") as status:
         graph = write_graph(
             out,
             read_edges(edges),

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from asgat.cli.output import RunProgress, console, errors, printable, result_table, say, write_json
+from asgat.cli.output import RunProgress, console, errors, notes, printable, result_table, say, write_json
 from asgat.distributed.lost_rank import LostRankExit
 from asgat.errors import AsgatError
 
@@ -20,7 +20,7 @@ def begin_rank() -> LostRankExit:
     """Prepares this rank for the loss of another, and silences all but rank 0: what all would print is printed once."""
     rank = os.environ.get("RANK", "0")
     if rank != "0":
-        console.quiet = errors.quiet = True
+        console.quiet = notes.quiet = errors.quiet = True
     lost_rank = LostRankExit(int(rank) if rank.isdecimal() else 0)
     if "RANK" in os.environ:
         lost_rank.on_terminate()

@@ -17,7 +17,7 @@ def embed(
     seed: options.Seed = 0,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help=".npz, .npy, .csv or .tsv. Default: runs/DATASET-embedding.npz."),
+        typer.Option("--out", "-o", help=".npz, .npy, .csv or .tsv. Default: an .npz file in runs."),
     ] = None,
     data_dir: options.DataDir = None,
     json: options.Json = None,

@@ -11,7 +11,7 @@ from rich.markup import escape
 from asgat.cli import options
 from asgat.cli.graph_options import GraphOptions, Ignore, Nodes, print_changes, takes_graph
 from asgat.cli.leaderboard import BoardProgress, print_board, print_scores
-from asgat.cli.output import RunProgress, check_writable, console, make_table, resumable, say, write_json
+from asgat.cli.output import RunProgress, check_writable, console, detail, make_table, resumable, say, write_json
 from asgat.errors import AsgatError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def fit(
     ] = None,
     repeats: Annotated[int, typer.Option(min=1, max=100, help="Other splits and seeds; scores are their mean.")] = 1,
     seed: options.Seed = 0,
-    device: options.Device = "cpu",
+    device: options.Device = "auto",
     deterministic: options.Deterministic = False,
     out: Annotated[Path | None, typer.Option(help="Run directory. Default: runs/FOLDER-MODEL-seedN.")] = None,
     fresh: options.Fresh = False,
@@ -62,7 +62,7 @@ def fit(
             raise AsgatError(f"{option} is for a single model; name it with --model, such as --model asgat-plus.")
     else:
         settings |= options.parse_settings(set_ or [], model_spec(model).config)
-    options.check_device(device, deterministic)
+    place = options.check_device(device, deterministic)
     user_graph, metric = graph.read(), graph.metric or DEFAULT_METRIC
     encoded = encode_user_graph(user_graph, seed=seed, repeats=repeats, metric=metric)
     health = examine(user_graph, encoded.dataset, encoded.encoding.class_names, encoded.notes)
@@ -76,7 +76,7 @@ def fit(
         metric=metric,
         time_limit=time_limit,
         random_state=seed,
-        device=device,
+        device=str(place),
     )
     if model:
         _train(classifier, encoded, health, out, fresh, tensorboard)
@@ -93,7 +93,9 @@ def predict(
     edges: Annotated[Path | None, typer.Option(help="Edge file. Default: the graph the model was fitted on.")] = None,
     nodes: Nodes = None,
     ignore: Ignore = None,
-    out: Annotated[Path, typer.Option("--out", "-o", help="File: .csv, .tsv or .parquet.")] = Path("predictions.csv"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="File: .csv, .tsv, .csv.gz, .tsv.gz or .parquet.")] = Path(
+        "predictions.csv"
+    ),
     safe_csv: Annotated[
         bool,
         typer.Option("--safe-csv", help="Put an apostrophe before text that a spreadsheet would run as a formula."),
@@ -147,7 +149,9 @@ def _train(classifier: Any, encoded: Any, health: Health, out: Path, fresh: bool
         if board.read() is not None:
             raise AsgatError(f"{out} holds a leaderboard; choose another --out, or --fresh to replace it.")
         RunDirectory(out).begin(classifier.describe(encoded.dataset, config), fresh)  # refuses before training
-        console.print(f"Training [bold]{classifier.model}[/] with {', '.join(f'{key} {values[key]}' for key in keys)}")
+        shown = ", ".join(f"{key} {values[key]}" for key in keys)
+        console.print(f"Training [bold]{classifier.model}[/] on {classifier.device} with {shown}")
+        detail("settings: " + ", ".join(f"{key} {value}" for key, value in values.items()))
         bar = RunProgress(runs, config.epochs)
         with resumable("No model was written"), bar as progress, TensorBoardLog(tensorboard, progress) as log:
             callbacks = Callbacks(log, progress.building, keep_freed_memory)
@@ -172,7 +176,8 @@ def _train_board(classifier: Any, encoded: Any, health: Health, out: Path, fresh
             classifier = classifier.from_pretrained(out)
         else:
             minutes = preset_named(settings.preset).minutes if settings.minutes is None else settings.minutes
-            console.print(f"Training many models, {minutes:g} minutes at most; Ctrl-C keeps what is done")
+            limit = f"{minutes:g} minutes at most"
+            console.print(f"Training many models on {classifier.device}, {limit}; Ctrl-C keeps what is done")
             with resumable("What was trained is saved"), BoardProgress(settings.repeats) as progress:
                 classifier.fit_leaderboard(encoded, health, progress, out)
             classifier.save_pretrained(out)

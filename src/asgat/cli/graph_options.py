@@ -33,7 +33,9 @@ Ignore = Annotated[list[str] | None, Column(help="A node column that is not a fe
 class GraphOptions:
     """Where a user's graph is and what its columns mean; every field is an option of the same name."""
 
-    edges: Annotated[Path | None, typer.Option(help="Edge file: .csv, .tsv, .parquet, .graphml or .npz.")] = None
+    edges: Annotated[
+        Path | None, typer.Option(help="Edge file: .csv, .tsv or .graphml, also .gz; .parquet or .npz.")
+    ] = None
     label: Annotated[str | None, Column(help="Classes; empty for nodes to predict.")] = None
     nodes: Nodes = None
     id: Annotated[str | None, Column(help="Node ids; found by name.")] = None

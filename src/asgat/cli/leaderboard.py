@@ -4,7 +4,7 @@ from typing import Any, Self
 
 from rich.markup import escape
 
-from asgat.cli.output import console, errors, make_table, say
+from asgat.cli.output import console, make_table, notes, say
 
 
 class BoardProgress:
@@ -15,7 +15,8 @@ class BoardProgress:
 
         columns = TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn()
         figures = TextColumn("{task.fields[figures]}"), TimeElapsedColumn()
-        self.bar = Progress(*columns, *figures, console=errors, transient=True, disable=not errors.is_terminal)
+        hidden = notes.quiet or not notes.is_terminal
+        self.bar = Progress(*columns, *figures, console=notes, transient=True, disable=hidden)
         self.task = self.bar.add_task("", total=None, figures="")
         self.repeats = repeats
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from asgat.cli.output import check_writable, errors
+from asgat.cli.output import check_json, detail, notes
 from asgat.errors import AsgatError
 
 Dataset = Annotated[str, typer.Argument(help="A name from `asgat datasets`.")]
@@ -15,7 +15,8 @@ Model = Annotated[str, typer.Option(help="A name from `asgat models`.")]
 Models = Annotated[str, typer.Option(help="Names from `asgat models`, separated by commas.")]
 Datasets = Annotated[str, typer.Option(help="Names from `asgat datasets`, separated by commas.")]
 Json = Annotated[
-    Path | None, typer.Option("--json", help="Also write the numbers to this file.", callback=check_writable)
+    Path | None,
+    typer.Option("--json", help="Also write the numbers to this file; - is standard output.", callback=check_json),
 ]
 Protocol = Annotated[str | None, typer.Option(help="Splits: full, public or geom-gcn. Default: the paper's.")]
 Runs = Annotated[
@@ -25,22 +26,22 @@ Seed = Annotated[int, typer.Option(help="Random seed.", min=0, max=2**32 - 1)]
 Settings = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; see `asgat models`.")
 ]
-Device = Annotated[str, typer.Option(help="cpu or cuda.")]
+Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: cuda where there is one.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Discard what the run directory holds.")]
 Deterministic = Annotated[bool, typer.Option("--deterministic", help="On CUDA: bit-identical results, slower.")]
 TensorBoard = Annotated[Path | None, typer.Option(metavar="DIR", help="Also log every epoch for TensorBoard.")]
 
 
 def check_device(name: str, deterministic: bool = False) -> Any:
-    """The torch device of that name, set to deterministic algorithms on request."""
+    """The torch device of that name, set to deterministic algorithms on request; ``auto`` is CUDA where available."""
     import torch
 
     try:
-        device = torch.device(name)
+        device = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name)
     except RuntimeError:
         device = None
     if device is None or device.type not in ("cpu", "cuda"):
-        raise AsgatError(f"Unknown device {name!r}; use cpu or cuda.")
+        raise AsgatError(f"Unknown device {name!r}; use auto, cpu or cuda.")
     if device.type == "cuda" and (device.index or 0) >= (count := torch.cuda.device_count()):
         found = "no CUDA device is" if not count else "only cuda:0 is" if count == 1 else f"only {count} devices are"
         raise AsgatError(f"{name} was requested, but {found} available; use --device cpu.")
@@ -48,7 +49,9 @@ def check_device(name: str, deterministic: bool = False) -> Any:
         from asgat.determinism import be_deterministic
 
         if note := be_deterministic(device):
-            errors.print(note, soft_wrap=True)
+            notes.print(note, soft_wrap=True)
+    model = f" ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else ""
+    detail(f"device {device}{model}, PyTorch {torch.__version__} with {torch.get_num_threads()} threads")
     return device
 
 

@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -42,13 +43,28 @@ class SafeConsole(Console):
         super().print(*objects, **options)
 
 
-console = SafeConsole(highlight=False, emoji=False)
+console = SafeConsole(highlight=False, emoji=False)  # results
+notes = SafeConsole(highlight=False, emoji=False, stderr=True)  # progress
+details = SafeConsole(highlight=False, emoji=False, stderr=True, quiet=True)  # what --verbose adds
 errors = SafeConsole(highlight=False, emoji=False, stderr=True)
+STDOUT = Path("-")
+
+
+def begin_output(quiet: bool = False, verbose: bool = False) -> None:
+    """Sets the consoles for a command: ``quiet`` prints nothing but errors, ``verbose`` prints details."""
+    console.stderr = errors.quiet = False
+    console.quiet = notes.quiet = quiet
+    details.quiet = not verbose
 
 
 def say(text: str, wrap: bool = False) -> None:
     """Prints text without markup; only with ``wrap`` are long lines folded at words, so that a path can be copied."""
     console.print(text, markup=False, soft_wrap=not wrap)
+
+
+def detail(text: str) -> None:
+    """Prints what only --verbose shows."""
+    details.print(text, markup=False, soft_wrap=True)
 
 
 @contextmanager
@@ -74,10 +90,21 @@ def check_writable(path: Path | None) -> Path | None:
     return path
 
 
+def check_json(path: Path | None) -> Path | None:
+    """As :func:`check_writable`; ``-`` is standard output, and moves everything else to standard error."""
+    if path == STDOUT:
+        console.stderr = True
+        return path
+    return check_writable(path)
+
+
 def write_json(path: Path | None, values: Any) -> None:
     from asgat.files.atomic import to_json, write_atomic
 
-    if path is not None:
+    if path == STDOUT:
+        sys.stdout.write(to_json(values).decode())
+        sys.stdout.flush()
+    elif path is not None:
         write_atomic(path, to_json(values))
 
 
@@ -90,7 +117,8 @@ class RunProgress:
         self.epochs = epochs
         columns = TextColumn("{task.description}"), BarColumn(30), MofNCompleteColumn()
         figures = TextColumn("{task.fields[figures]}"), TimeElapsedColumn()
-        self.bar = Progress(*columns, *figures, console=errors, transient=True, disable=not errors.is_terminal)
+        hidden = notes.quiet or not notes.is_terminal
+        self.bar = Progress(*columns, *figures, console=notes, transient=True, disable=hidden)
         self.task = self.bar.add_task("", total=epochs, figures="")
         self.finished(0, runs)
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from asgat.cli import options
-from asgat.cli.output import check_writable, console, errors, make_table, resumable, say
+from asgat.cli.output import check_writable, console, make_table, notes, resumable, say
 from asgat.errors import AsgatError, suggest
 
 NAMES = (
@@ -23,7 +23,7 @@ def reproduce(
     datasets: Annotated[str | None, typer.Option(help="Data sets, separated by commas. Default: the paper's.")] = None,
     models: Annotated[str | None, typer.Option(help="Models for micro, macro and heterophilic-nodes.")] = None,
     seeds: Annotated[str, typer.Option(help="Seeds, as in 0-2 or 0,1.")] = "0,1,2",
-    device: options.Device = "cpu",
+    device: options.Device = "auto",
     deterministic: options.Deterministic = False,
     fresh: options.Fresh = False,
     data_dir: options.DataDir = None,
@@ -51,7 +51,8 @@ def reproduce(
             raise AsgatError(f"{one} is scored by ROC-AUC, the paper's tables by micro-F1; leave it out.")
     for one in only_models or ():
         model_spec(one)
-    with resumable("Finished runs are saved"), errors.status("") as status:
+    say(f"device: {place}")
+    with resumable("Finished runs are saved"), notes.status("") as status:
         reproduction = Reproduction(out, place, numbers, quick, data_dir, only_data, only_models, fresh, status.update)
         if name == ALL:
             reproduction.select_datasets(paper.DATASETS, paper.DATASETS)  # raises if none of them is available

@@ -12,7 +12,7 @@ from asgat.cli import options
 from asgat.cli.distributed import Distributed, begin_rank, train_in_parts
 from asgat.cli.graph_options import DatasetOrRun, GraphOptions, check_source, load_source, takes_graph
 from asgat.cli.models import count_parameters
-from asgat.cli.output import RunProgress, comparison_table, console, result_table, resumable, say, write_json
+from asgat.cli.output import RunProgress, comparison_table, console, detail, result_table, resumable, say, write_json
 from asgat.errors import AsgatError
 
 
@@ -24,7 +24,7 @@ def train(
     set_: options.Settings = None,
     recipe: Annotated[Path | None, typer.Option(help="Recipe file. Default: the data set's recipe.")] = None,
     protocol: options.Protocol = None,
-    device: options.Device = "cpu",
+    device: options.Device = "auto",
     deterministic: options.Deterministic = False,
     out: Annotated[Path | None, typer.Option(help="Run directory, resumed. Default: runs/DATASET-MODEL-seedN.")] = None,
     fresh: options.Fresh = False,
@@ -67,12 +67,12 @@ def train(
 def compare(
     graph: GraphOptions,
     dataset: DatasetOrRun = None,
-    models: options.Models = "mlp,gcn,chebnet,gat,sage,gpr-gnn,asgat-cheb",
+    models: options.Models = "mlp, gcn, chebnet, gat, sage, gpr-gnn, asgat-cheb",
     splits: options.Runs = "0-9",
     seed: options.Seed = 0,
     set_: options.Settings = None,
     protocol: options.Protocol = None,
-    device: options.Device = "cpu",
+    device: options.Device = "auto",
     deterministic: options.Deterministic = False,
     out: Annotated[Path, typer.Option(help="Folder for the run directories and the figure.")] = Path("runs"),
     fresh: options.Fresh = False,
@@ -138,7 +138,8 @@ class Job:
         from asgat.training.tensorboard import TensorBoardLog
 
         where = f"[bold]{escape(data.name)}[/] ({data.protocol} splits), {escape(str(data.graph))}"
-        console.print(f"[bold]{model}[/] on {where}")
+        console.print(f"[bold]{model}[/] on {where}, on {self.device}")
+        detail("settings: " + ", ".join(f"{key} {value}" for key, value in config.to_dict().items()))
         bar = RunProgress(len(self.runs), config.epochs)
         with resumable("Finished runs are saved"), bar as progress, TensorBoardLog(tensorboard, progress) as log:
             callbacks = Callbacks(log, progress.building, keep_freed_memory, counted=progress.finished)

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from asgat.cli import options
 from asgat.cli.graph_options import DatasetOrRun, GraphOptions, check_source, load_source, takes_graph
-from asgat.cli.output import check_writable, console, errors, make_table, resumable, say, write_json
+from asgat.cli.output import check_writable, console, make_table, notes, resumable, say, write_json
 
 
 @takes_graph(panel="Your graph instead of a data set")
@@ -32,13 +32,11 @@ def tune(
     batch: Annotated[int, typer.Option(help="Trials of one architecture trained at a time.", min=1)] = 4,
     seconds: Annotated[float | None, typer.Option(help="Start no trial after this many seconds.")] = None,
     storage: Annotated[
-        str | None, typer.Option(help="Journal file or database URL (postgresql://…). Default: in --out.")
+        str | None, typer.Option(help="Journal file or database URL (postgresql://HOST/NAME). Default: in --out.")
     ] = None,
     protocol: options.Protocol = None,
-    device: options.Device = "cpu",
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for the results. Default: runs/tune-DATASET-MODEL-seedN.")
-    ] = None,
+    device: options.Device = "auto",
+    out: Annotated[Path | None, typer.Option(help="Folder for the results. Default: in runs.")] = None,
     data_dir: options.DataDir = None,
     json: options.Json = None,
 ) -> None:
@@ -84,14 +82,14 @@ def tune(
         facts["data"] = source.user.digest
     place = storage or str(out / "journal.log")
     tuner = Tuner(open_storage(place), name, model, search, facts, seed, batch, workers=workers_folder(place))
-    searched = f"{trials} trials over {', '.join(search.space)}"
+    searched = f"{trials} trials over {', '.join(search.space)}, on {where}"
     console.print(f"[bold]{model}[/] on [bold]{escape(source.name)}[/] ({data.protocol} splits), {searched}")
 
     about = {**facts, "metric": data.metric}
 
     def on_trial(row: dict[str, Any]) -> None:
         write_log(log, about, tuner.rows())
-        errors.print(f"trial {row['trial']}: {row.get('error') or percent(row)}", markup=False, soft_wrap=True)
+        notes.print(f"trial {row['trial']}: {row.get('error') or percent(row)}", markup=False, soft_wrap=True)
 
     with resumable("Finished trials are saved"):
         tuner.run(evaluation, trials, seconds, on_trial)

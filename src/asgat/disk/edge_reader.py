@@ -1,7 +1,9 @@
 """A user's files of numbers: edge lists of any length, read a part at a time; features, labels and splits."""
 
+import gzip
 import re
 import warnings
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import numpy.typing as npt
 from asgat.errors import AsgatError, brief
 from asgat.files.npz import open_npy, read_npz
 from asgat.files.raw_file import check_regular
-from asgat.files.user_file import read_user_file
+from asgat.files.user_file import ending_of, is_packed, read_user_file
 
 Array = npt.NDArray[Any]
 Chunk = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64] | None]
@@ -26,12 +28,12 @@ _SEPARATORS = bytes.maketrans(b",;\t", b"   ")
 def read_edges(path: Path | str, chunk_bytes: int = _BYTES) -> Iterator[Chunk]:
     """Yields source, target and, where given, weights of the edges, ``chunk_bytes`` at a time.
 
-    Text (.csv, .tsv, .txt) holds an edge a line, two node numbers from 0 and optionally a weight, between commas,
-    semicolons, tabs or spaces; lines that begin with # and a first line of names are skipped. A .npy file holds
-    [2, E] or [E, 2]; an .npz file ``edge_index`` and optionally ``edge_weight``, and is read whole.
+    Text (.csv, .tsv, .txt, each also packed by gzip) holds an edge a line, two node numbers from 0 and optionally a
+    weight, between commas, semicolons, tabs or spaces; lines that begin with # and a first line of names are skipped. A
+    .npy file holds [2, E] or [E, 2]; an .npz file ``edge_index`` and optionally ``edge_weight``, and is read whole.
     """
     path = Path(path)
-    if path.suffix.lower() not in ENDINGS:
+    if ending_of(path) not in ENDINGS:
         raise AsgatError(f"An edge list ends in {', '.join(ENDINGS)}, but {path.name} does not.")
     try:
         check_regular(path)
@@ -39,8 +41,8 @@ def read_edges(path: Path | str, chunk_bytes: int = _BYTES) -> Iterator[Chunk]:
             yield from _from_arrays(path, chunk_bytes)
         else:
             yield from _from_text(path, chunk_bytes)
-    except OSError as error:
-        raise AsgatError(f"{path} cannot be read: {error.strerror or error}.") from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise AsgatError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
 
 
 def _from_arrays(path: Path, chunk_bytes: int) -> Iterator[Chunk]:
@@ -68,8 +70,8 @@ def _from_arrays(path: Path, chunk_bytes: int) -> Iterator[Chunk]:
 
 def _from_text(path: Path, chunk_bytes: int) -> Iterator[Chunk]:
     columns, line = 0, 1
-    with path.open("rb") as file:
-        while text := file.read(chunk_bytes) + file.readline():
+    with gzip.open(path) if is_packed(path) else path.open("rb") as file:
+        while text := file.read(chunk_bytes) + file.readline(_BYTES):  # a packed line may be endless
             if b"#" in text:
                 text = re.sub(rb"(?m)^[ \t]*#.*$", b"", text)
             if not columns and text.strip():

@@ -51,7 +51,8 @@ class Group:
         device = torch.device(device)
         if device.type == "cuda":
             if local >= torch.cuda.device_count():
-                raise AsgatError(f"Rank {rank} asks for GPU {local}, but there are {torch.cuda.device_count()} here.")
+                count = torch.cuda.device_count()
+                raise AsgatError(f"Rank {rank} asks for GPU {local}, but there are {count} here; use --device cpu.")
             device = torch.device("cuda", local)
             torch.cuda.set_device(device)
         try:

@@ -1,6 +1,7 @@
 """The predictions of a fitted model, as a table."""
 
 import csv
+import gzip
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import numpy.typing as npt
 from asgat.errors import AsgatError
 from asgat.estimator.classifier import ASGATClassifier
 from asgat.files.atomic import write_atomic
+from asgat.files.user_file import ending_of, is_packed
 from asgat.tabular.assembly import read_graph
 from asgat.tabular.column import Column
 from asgat.tabular.table import import_pyarrow
@@ -82,9 +84,10 @@ def predictions_of(
 
 def check_ending(path: Path) -> None:
     """Refuses an ending of no known kind."""
-    if path.suffix.lower() not in ENDINGS:
-        raise AsgatError(f"{path} must end in .csv, .tsv or .parquet, which decides the format.")
-    if path.suffix.lower() == ".parquet":
+    if ending_of(path) not in ENDINGS:
+        listed = "in .csv, .tsv, .csv.gz, .tsv.gz or .parquet"
+        raise AsgatError(f"{path} must end {listed}, which decides the format.")
+    if ending_of(path) == ".parquet":
         import_pyarrow()
 
 
@@ -96,7 +99,7 @@ def write_predictions(predictions: Predictions, path: Path, safe_csv: bool = Fal
     """
     check_ending(path)
     columns = predictions.columns()
-    if path.suffix.lower() == ".parquet":
+    if ending_of(path) == ".parquet":
         pyarrow = import_pyarrow()
         stream = io.BytesIO()
         pyarrow.parquet.write_table(pyarrow.table(columns), stream)
@@ -109,10 +112,11 @@ def write_predictions(predictions: Predictions, path: Path, safe_csv: bool = Fal
         return f"'{value}" if safe_csv and isinstance(value, str) and value.startswith(FORMULA) else value
 
     text = io.StringIO(newline="")
-    writer = csv.writer(text, delimiter="\t" if path.suffix.lower() == ".tsv" else ",", lineterminator="\n")
+    writer = csv.writer(text, delimiter="\t" if ending_of(path) == ".tsv" else ",", lineterminator="\n")
     for row in (columns, *zip(*columns.values(), strict=True)):
         writer.writerow(map(cell, row))
-    write_atomic(path, text.getvalue().encode("utf-8", "surrogatepass"))
+    content = text.getvalue().encode("utf-8", "surrogatepass")
+    write_atomic(path, gzip.compress(content, mtime=0) if is_packed(path) else content)  # the same bytes every time
 
 
 def summary_of(predictions: Predictions) -> dict[str, Any]:

@@ -1,6 +1,9 @@
 """Files a user provides: read whole, within bounds, and named when they turn out to be wrong."""
 
+import gzip
+import io
 import json
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,19 @@ from asgat.files.raw_file import RawFile
 MAX_FILE_BYTES = 256 * 2**20  # as Python objects a text of that size can take ten times as much
 # What a file may expand to in memory: an amount for any file, a multiple of its size if that is more, and a maximum.
 EXPANSION_FREE, EXPANSION_RATIO, EXPANSION_MOST = 384 * 2**20, 32, 2 * 2**30
+TEXT_RATIO = 10  # what a text takes in memory, for each of its bytes
+PACKED = (".csv", ".tsv", ".txt", ".graphml")  # endings of texts that may be followed by .gz
+
+
+def ending_of(path: Path | str) -> str:
+    """The ending that says how a file is read: ``.csv`` for ``a.CSV`` and for ``a.csv.gz``, packed by gzip."""
+    path = Path(path)
+    return Path(path.stem if is_packed(path) else path).suffix.lower()
+
+
+def is_packed(path: Path) -> bool:
+    """Whether a file's name says that it is a text packed by gzip."""
+    return path.suffix.lower() == ".gz" and Path(path.stem).suffix.lower() in PACKED
 
 
 class UserFile(RawFile):
@@ -56,13 +72,30 @@ class UserFile(RawFile):
 
 
 def read_user_file(path: Path | str, limit: int = MAX_FILE_BYTES) -> UserFile:
-    """Reads a file of at most ``limit`` bytes, or raises an error that says why it cannot be read."""
+    """Reads a file of at most ``limit`` bytes, or raises an error that says why it cannot be read.
+
+    A text packed by gzip is unpacked, within the bounds of what a file may expand to.
+    """
     try:
         file = UserFile.read(Path(path), limit)
     except AsgatError:
         raise
     except ValueError as error:
         raise AsgatError(f"{str(path)!r} is not a file name: {error}.") from error  # a null byte in the name
+    file = _unpacked(file, limit) if is_packed(file.path) else file
     if not file.content:
         raise file.failure("it is empty")
     return file
+
+
+def _unpacked(file: UserFile, limit: int) -> UserFile:
+    most = min(limit, file.expansion_limit() // TEXT_RATIO)
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(file.content)) as stream:
+            content = stream.read(most + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise file.failure(f"it ends in .gz, but gzip cannot unpack it ({error})") from error
+    if len(content) > most:
+        size = f"{most >> 20} MiB, the most that is read from a packed file of {len(file.content) >> 10:,} KiB"
+        raise file.failure(f"it unpacks to more than {size}; unpack it first")
+    return UserFile(file.path, content)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asgat.errors import AsgatError, brief
+from asgat.files.user_file import ending_of, is_packed
 from asgat.tabular.caution import Caution
 from asgat.tabular.column import Column
 from asgat.tabular.direction import reciprocal_share
@@ -31,12 +32,12 @@ def read_graph(
     """Reads a graph from a file of edges and one of nodes, or from one file that holds both (GraphML, npz).
 
     Args:
-        edges: CSV, TSV, Parquet, GraphML or npz.
+        edges: CSV, TSV, Parquet, GraphML or npz; texts also packed, as ``.csv.gz``.
         nodes: the same; None where the file of edges holds the nodes too.
         directed: whether edges have a direction, from source to target.
         columns, roles: as for :func:`assemble`, such as ``label="kind"``.
     """
-    kind = Path(edges).suffix.lower()
+    kind = ending_of(edges)
     inner, says_direction = None, kind == ".graphml"
     if kind == ".graphml":
         inner, edge_table = read_graphml(edges, directed)
@@ -44,7 +45,7 @@ def read_graph(
         edge_table, inner = read_npz_tables(edges, EDGE_BYTES, NODE_BYTES)
     else:
         edge_table = read_table(edges, EDGE_BYTES)
-    kind = Path(nodes or edges).suffix.lower()
+    kind = ending_of(nodes or edges)
     if nodes is not None:
         node_table = read_graphml(nodes)[0] if kind == ".graphml" else read_table(nodes, NODE_BYTES)
     elif inner is not None:
@@ -58,8 +59,8 @@ def read_graph(
 
 def data_name(file: Path) -> str:
     """A name for the data of a file: its own, or that of its folder where it says nothing of the data."""
-    folder = file.absolute().parent.name
-    return folder if folder and file.stem.lower() in PLAIN_NAMES else file.stem
+    folder, stem = file.absolute().parent.name, Path(file.stem).stem if is_packed(file) else file.stem
+    return folder if folder and stem.lower() in PLAIN_NAMES else stem
 
 
 def assemble(

@@ -12,17 +12,17 @@ import numpy.typing as npt
 
 from asgat.errors import AsgatError, suggest
 from asgat.files.npz import read_npz
-from asgat.files.user_file import UserFile, read_user_file
+from asgat.files.user_file import UserFile, ending_of, read_user_file
 from asgat.tabular.column import MASKS, Column
 
 MAX_COLUMNS = 100_000
 CELL_BYTES = 8
-ENDINGS = (".csv", ".tsv", ".parquet", ".npz", ".graphml")
+ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".npz", ".graphml", ".graphml.gz")
 # How files begin, to recognise those whose ending says something else.
 SIGNATURES = {
     b"PAR1": ("a Parquet file", ".parquet"),
     b"PK\x03\x04": ("a zip archive, as .npz and spreadsheets are", ".npz"),
-    b"\x1f\x8b": ("compressed by gzip; unpack it first", ""),
+    b"\x1f\x8b": ("packed by gzip; add .gz to its name, or unpack it", ""),
     b"\xff\xfe": ("in UTF-16; save it as UTF-8", ""),
     b"\xfe\xff": ("in UTF-16; save it as UTF-8", ""),
     b"\xd0\xcf\x11\xe0": ("an Office document; save it as CSV", ""),
@@ -57,7 +57,7 @@ class Table:
 def read_table(path: Path | str, row_bytes: int = 0) -> Table:
     """Reads a file as its ending says; ``row_bytes`` beyond its cells count in what a packed file may expand to."""
     path = Path(path)
-    ending = path.suffix.lower()
+    ending = ending_of(path)
     if ending not in (".csv", ".tsv", ".parquet", ".npz"):
         listed = f"{', '.join(ENDINGS[:-1])} and {ENDINGS[-1]}"
         raise AsgatError(f"{path} ends in {path.suffix or 'nothing'!r}; files that can be read end in {listed}.")
@@ -73,7 +73,7 @@ def read_table(path: Path | str, row_bytes: int = 0) -> Table:
 def open_checked(path: Path | str) -> UserFile:
     """Reads a file, and refuses it if it begins like one of another kind than its ending says."""
     raw = read_user_file(path)
-    ending = raw.path.suffix.lower()
+    ending = ending_of(raw.path)
     for start, (kind, expected) in SIGNATURES.items():
         if raw.content.startswith(start) and ending != expected:
             raise raw.failure(f"it ends in {ending} but is {kind}")
