@@ -3,10 +3,10 @@
 The public names below are imported when they are first used, so that ``import asgat`` itself is quick.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from asgat import moved
+from asgat.lazy import lazy_names
 
 if TYPE_CHECKING:
     from asgat.data import load_dataset
@@ -31,23 +31,19 @@ __all__ = [
 __version__ = "0.1.0"
 
 _PUBLIC = {
-    "ASGAT": "asgat.nn",
+    "ASGAT": "asgat.nn.asgat",
     "ASGATClassifier": "asgat.estimator.classifier",
-    "ASGATConv": "asgat.nn",
-    "ASGATDeep": "asgat.nn",
-    "Graph": "asgat.graph",
-    "SpectralFilterConv": "asgat.nn",
+    "ASGATConv": "asgat.nn.asgat_conv",
+    "ASGATDeep": "asgat.nn.deep",
+    "Graph": "asgat.graph.graph",
+    "SpectralFilterConv": "asgat.nn.filter_conv",
     "as_user_graph": "asgat.tabular.conversions",
-    "load_dataset": "asgat.data",
+    "load_dataset": "asgat.data.datasets",
     "read_graph": "asgat.tabular.assembly",
 }
 moved.install()
 
-
-def __getattr__(name: str) -> Any:
-    if name in _PUBLIC:
-        return getattr(import_module(_PUBLIC[name]), name)
-    raise AttributeError(f"module 'asgat' has no attribute {name!r}")
+__getattr__ = lazy_names(__name__, _PUBLIC)
 
 
 def __dir__() -> list[str]:

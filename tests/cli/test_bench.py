@@ -102,3 +102,12 @@ def test_bad_input_ends_in_a_sentence(refused, arguments, sentence):
 def test_no_arguments_print_the_commands(bench):
     _, output, errors = bench()
     assert all(name in output + errors for name in ("epoch", "certificate", "scale"))
+
+
+def test_start_prints_ratios(asgat, cells, place, monkeypatch):
+    row = {"wall_s": 1.5, "cpu_s": 1.0, "wall_ratio": 0.5, "cpu_ratio": 0.25, "cpu_over_torch_s": -3.0}
+    monkeypatch.setattr("asgat.bench.start.bench_start", lambda say, repeats: [{"what": "import asgat", **row}])
+    code, output, _ = asgat("bench", "start", "--repeats", "2", "--json", "start.json")
+    assert code == 0
+    assert ["import asgat", "1.50", "0.50", "1.00", "0.25", "-3.00"] in cells(output)
+    assert json.loads((place / "start.json").read_text()) == {"rows": [{"what": "import asgat", **row}]}

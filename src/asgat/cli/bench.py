@@ -156,6 +156,25 @@ def scale(
     write_json(json, result)
 
 
+@app.command(epilog="Example: asgat bench start --json start.json")
+def start(
+    repeats: Annotated[int, typer.Option(help="Processes measured per line; the lines take turns.", min=1)] = 7,
+    json: options.Json = None,
+) -> None:
+    """Time imports and the quick commands in new processes, next to `import torch`."""
+    from asgat.bench.start import bench_start
+
+    with notes.status("") as status:
+        rows = bench_start(status.update, repeats)
+    headings = ("process", "seconds", "÷ torch", "CPU\nseconds", "÷ torch\nCPU", "CPU over\ntorch")
+    table = make_table(f"Start of processes, medians of {repeats}", headings, left=("process",), no_wrap=headings)
+    for row in rows:
+        keys = ("wall_s", "wall_ratio", "cpu_s", "cpu_ratio", "cpu_over_torch_s")
+        table.add_row(row["what"], *(f"{row[key]:.2f}" for key in keys))
+    console.print(table)
+    write_json(json, {"rows": rows})
+
+
 def check_model(model: str) -> None:
     if model not in MODELS:
         raise AsgatError(f"--model must be {' or '.join(MODELS)}, not {model!r}.")

@@ -40,8 +40,9 @@ def describe_datasets(data_dir: Path | None) -> list[dict[str, Any]]:
 
     rows = []
     for name, info in DATASETS.items():
+        needed = info.files()
         measured = not info.missing_files(None, data_dir)
-        figures = statistics_of(load_dataset(name, data_dir=data_dir)) if measured else info.statistics
+        figures = statistics_of(load_dataset(name, data_dir=data_dir)) if needed and measured else info.statistics
         rows.append(
             {
                 "name": name,
@@ -65,7 +66,7 @@ def models(
 
     if name is None:
         headings = ("model", "what it is", "reference", "cost of a layer")
-        rows = [describe_model(model) for model in MODELS]
+        rows = [describe_model(model, sized=json is not None) for model in MODELS]
         cells = ([row[key] for key in ("model", "summary", "reference", "cost")] for row in rows)
         console.print(make_table("Models", headings, cells, left=headings))
         say(f"{COST_LETTERS}.", wrap=True)
@@ -89,20 +90,20 @@ def models(
     write_json(json, described)
 
 
-def describe_model(name: str) -> dict[str, Any]:
-    """A model's summary, and its number of parameters on a data set of typical size."""
+def describe_model(name: str, sized: bool = True) -> dict[str, Any]:
+    """A model's summary and, if ``sized``, its number of parameters on a data set of typical size: it is built."""
     from asgat.nn.registry import make_config, model_spec
 
     spec = model_spec(name)
     size = TYPICAL["features"], TYPICAL["classes"], TYPICAL["nodes"]
+    sizes = {"parameters": count_parameters(name, make_config(name), *size), "parameters_for": TYPICAL} if sized else {}
     return {
         "model": name,
         "summary": spec.summary,
         "reference": spec.reference,
         "cost": spec.cost,
         "directed": spec.directed,
-        "parameters": count_parameters(name, make_config(name), *size),
-        "parameters_for": TYPICAL,
+        **sizes,
     }
 
 

@@ -9,9 +9,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import torch
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from asgat.config import ASGATConfig, SpectralConfig, TrainConfig
 from asgat.data.dataset import Dataset
@@ -29,6 +26,7 @@ from asgat.estimator.encoded_graph import (
 from asgat.estimator.feature_table import is_table, read_labelled_table, read_table
 from asgat.estimator.graph_file import encode_graph
 from asgat.estimator.health import Health, examine
+from asgat.estimator.sklearn_base import SklearnClassifier
 from asgat.estimator.trained_run import (
     ENCODER_FILE,
     GRAPH_FILE,
@@ -71,7 +69,7 @@ from asgat.training.runner import Callbacks, make_task, model_metadata, step_byt
 DEFAULTS: dict[str, Any] = {"hidden": 32, "epochs": 500, "patience": 50, "max_restarts": 1, "normalize_features": False}
 
 
-class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ASGATClassifier(SklearnClassifier):
     """Adaptive spectral graph attention as an estimator.
 
     Features are encoded and the encoding is stored; a part of the training nodes is used for early stopping; ``k`` and
@@ -276,6 +274,8 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _draw_seed(self) -> None:
         if not isinstance(self._random_state, numbers.Integral):
+            from sklearn.utils import check_random_state
+
             self.seed_ = int(check_random_state(self._random_state).randint(2**31 - 1))
 
     @property
@@ -330,14 +330,14 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, graph: Any = None, x: Any = None) -> npt.NDArray[np.float64]:
         """Probabilities of the classes, [nodes, classes], rows as in :meth:`predict`."""
-        check_is_fitted(self, "module_")
+        self._check_fitted()
         if graph is None:
             return self._probability(self._inputs)
         return self.predict_with_notes(self._read(graph, x))[0]
 
     def predict_with_notes(self, user_graph: UserGraph) -> tuple[npt.NDArray[np.float64], list[str]]:
         """Probabilities as in :meth:`predict_proba`, and what was noticed about the columns, in sentences."""
-        check_is_fitted(self, "module_")
+        self._check_fitted()
         inputs, notes = self._inputs_of(user_graph)
         return self._probability(inputs)[user_graph.nodes], notes
 
@@ -354,7 +354,7 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             mask: the nodes to score; by default all that have a label.
             x: features, where the graph has none.
         """
-        check_is_fitted(self, "module_")
+        self._check_fitted()
         if graph is None:
             nodes = self.dataset_.splits[0].test
             if not len(nodes):
@@ -396,9 +396,14 @@ class ASGATClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return self._inputs, notes
         return make_inputs(dataset, self.model_, self.config_, torch.device("cpu")), notes
 
+    def _check_fitted(self) -> None:
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(self, "module_")
+
     def save_pretrained(self, path: Path | str) -> Path:
         """Writes a run directory: settings, metrics, result, weights, the graph and the encoding, in plain files."""
-        check_is_fitted(self, "module_")
+        self._check_fitted()
         settings = self.describe(self.dataset_, self.config_, self.model_)
         state = {name: value.detach().cpu().contiguous() for name, value in self.module_.state_dict().items()}
         files = {

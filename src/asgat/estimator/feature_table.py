@@ -5,8 +5,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
 
 from asgat.tabular.caution import Caution
 from asgat.tabular.column import Column
@@ -29,6 +27,9 @@ def read_table(estimator: Any, table: Any) -> UserGraph:
 
 def read_labelled_table(estimator: Any, table: Any, y: Any) -> UserGraph:
     """A table and the class of every row; the estimator remembers the columns, as scikit-learn's do."""
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
+
     checked = _checked(estimator, table, y, reset=True)
     labels = column_or_1d(y, warn=True)
     check_consistent_length(checked, labels)
@@ -38,6 +39,8 @@ def read_labelled_table(estimator: Any, table: Any, y: Any) -> UserGraph:
 
 
 def _checked(estimator: Any, table: Any, y: Any = "no_validation", *, reset: bool) -> Any:
+    from sklearn.utils.validation import validate_data
+
     if isinstance(table, list):
         table = np.asarray(table)
     if hasattr(table, "detach"):

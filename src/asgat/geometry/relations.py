@@ -8,7 +8,6 @@ import numpy.typing as npt
 
 from asgat.errors import AsgatError
 from asgat.graph import Graph
-from asgat.spectral.top_k import row_blocks
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -83,6 +82,8 @@ def closest_pairs(position: Floats, count: int, distance: Callable[[Floats, Floa
 
     Cost: O(N²) time, O(count) memory and a block of distances.
     """
+    from asgat.spectral.top_k import row_blocks  # imports PyTorch; relations themselves do not need it
+
     total = len(position)
     best, pairs = np.empty(0), np.empty((2, 0), dtype=np.int64)
     for rows in row_blocks(total, total, _BLOCK):

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from asgat.errors import AsgatError
 
@@ -186,6 +185,8 @@ class Graph:
     @cached_property
     def components(self) -> npt.NDArray[np.int64]:
         """Component number of every node, whatever the directions."""
+        from scipy.sparse.csgraph import connected_components
+
         return connected_components(self.adjacency, directed=False)[1].astype(np.int64)
 
     @cached_property

@@ -6,14 +6,13 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import binomtest, norm
 
 from asgat.data.dataset import Split
 from asgat.training.metrics import Labels, Probabilities, all_scores
 
 RESAMPLES = 1000
 CELLS = 4_000_000  # numbers drawn at once
-Z = float(norm.ppf(0.975))
+Z = 1.959963984540054  # 97.5 % of a normal distribution lie below
 
 Interval = tuple[float, float]
 
@@ -54,6 +53,8 @@ def score_interval(metric: str, tested: Sequence[Answers]) -> Interval | None:
     if not len(nodes) or score is None:
         return None
     if metric == "micro_f1":
+        from scipy.stats import binomtest
+
         interval = binomtest(round(score * len(nodes)), len(nodes)).proportion_ci(method="wilson")
         return float(interval.low), float(interval.high)
     return _percentiles(_resampled(metric, tested, nodes))

@@ -1,12 +1,15 @@
-"""The models by name: settings, how each is built, and what its forward takes in addition to the features."""
+"""The models by name: settings, how each is built, and what its forward takes in addition to the features.
+
+Importing it loads neither PyTorch nor PyG; the first model that is built does.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
-
-import torch
-from torch import nn
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from asgat.config import (
     OPTIONS,
@@ -23,14 +26,14 @@ from asgat.config import (
     TrainConfig,
 )
 from asgat.errors import AsgatError, shown, suggest
-from asgat.geometry.relations import Reader, find_relations
-from asgat.graph import Graph
-from asgat.kernels.sparse_features import SparseFeatures
-from asgat.nn.baselines import APPNP, GAT, GCN, GPRGNN, H2GCN, LINKX, MLP, SAGE, SGC, ARMANet, ChebNet, GeomGCN
-from asgat.nn.baselines.geom_gcn import virtual_nodes
-from asgat.nn.ensemble import AveragedModels
-from asgat.nn.from_config import build_asgat, build_deep, make_operator
-from asgat.tables.candidate_table import Progress
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+    from asgat.geometry.relations import Reader
+    from asgat.graph import Graph
+    from asgat.tables.candidate_table import Progress
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,8 @@ class ModelSpec:
         more = {"directed": True} if directed else {}
         if isinstance(config, SpectralConfig) or config.members == 1:
             return self.build(config, in_channels, out_channels, *own, **more)
+        from asgat.nn.ensemble import AveragedModels
+
         one = config.replace(members=1)
         return AveragedModels([self.build(one, in_channels, out_channels, *own) for _ in range(config.members)])
 
@@ -88,30 +93,55 @@ COST_LETTERS = (
 def _prepare_operator(
     graph: Graph, config: SpectralConfig, device: torch.device, progress: Progress | None = None, *_: Any
 ) -> tuple[Any, ...]:
+    from asgat.nn.from_config import make_operator
+
     return (make_operator(graph, config, device, progress=progress),)
 
 
-def _prepare_matrix(model: Any, graph: Graph, config: TrainConfig, device: torch.device, *_: Any) -> tuple[Any, ...]:
-    return (SparseFeatures.from_dense(model.matrix(graph), device),)
+def _prepare_matrix(model: str, graph: Graph, config: TrainConfig, device: torch.device, *_: Any) -> tuple[Any, ...]:
+    from asgat.kernels.sparse_features import SparseFeatures
+
+    return (SparseFeatures.from_dense(_load(model).matrix(graph), device),)
 
 
 def _prepare_relations(
     graph: Graph, config: GeomGCNConfig, device: torch.device, _: Any = None, published: Reader | None = None
 ) -> tuple[Any, ...]:
+    from asgat.geometry.relations import find_relations
+    from asgat.kernels.sparse_features import SparseFeatures
+    from asgat.nn.baselines.geom_gcn import virtual_nodes
+
     relations = find_relations(graph, config.space, published)
     return (SparseFeatures.from_dense(virtual_nodes(relations), device),)
 
 
-def _build_baseline(model: Any, config: TrainConfig, in_channels: int, out_channels: int) -> nn.Module:
+def _load(model: str) -> Any:
+    """The class of a baseline, such as ``"GCN"``."""
+    return getattr(import_module("asgat.nn.baselines"), model)
+
+
+def _build_baseline(model: str, config: TrainConfig, in_channels: int, out_channels: int) -> nn.Module:
     shared = TrainConfig.keys()
     own = {key: value for key, value in vars(config).items() if key not in shared}
-    net: nn.Module = model(in_channels, config.hidden, out_channels, config.layers, config.dropout, **own)
+    net: nn.Module = _load(model)(in_channels, config.hidden, out_channels, config.layers, config.dropout, **own)
     return net
+
+
+def _build_asgat(*arguments: Any, **options: Any) -> nn.Module:
+    from asgat.nn.from_config import build_asgat
+
+    return build_asgat(*arguments, **options)
+
+
+def _build_deep(*arguments: Any, **options: Any) -> nn.Module:
+    from asgat.nn.from_config import build_deep
+
+    return build_deep(*arguments, **options)
 
 
 def _asgat(summary: str, fixed: Mapping[str, Any], cost: str = "m·(R·P + N·k·H)", **defaults: Any) -> ModelSpec:
     reference, cost = "Li et al., ECML-PKDD 2021", f"O(N·F·H + {cost})"
-    return ModelSpec(summary, reference, cost, ASGATConfig, build_asgat, _prepare_operator, defaults, fixed)
+    return ModelSpec(summary, reference, cost, ASGATConfig, _build_asgat, _prepare_operator, defaults, fixed)
 
 
 DEEP = ModelSpec(
@@ -119,7 +149,7 @@ DEEP = ModelSpec(
     "asgat, this package 2026",
     "O(N·F·H + R·E·H + m·N·(k + H)·H)",
     ASGATDeepConfig,
-    build_deep,
+    _build_deep,
     _prepare_operator,
     {
         "lr": 2e-3,
@@ -136,7 +166,7 @@ DEEP = ModelSpec(
 
 
 def _baseline(
-    model: Any, summary: str, reference: str, cost: str, config: type[TrainConfig] = TrainConfig, **defaults: Any
+    model: str, summary: str, reference: str, cost: str, config: type[TrainConfig] = TrainConfig, **defaults: Any
 ) -> ModelSpec:
     """A model of another paper, with the settings that paper used for all its data sets."""
     build, prepare = partial(_build_baseline, model), partial(_prepare_matrix, model)
@@ -158,39 +188,39 @@ MODELS: dict[str, ModelSpec] = {
     "asgat-heat": _asgat("the paper's model with a heat kernel", {**PAPER, "filter": "heat"}),
     "asgat-linear": replace(
         _asgat("the paper's model with a linear last layer", {**PAPER, "operator": "chebyshev"}),
-        build=partial(build_asgat, linear=True)),
+        build=partial(_build_asgat, linear=True)),
     "asgat-plus": replace(_asgat("the paper's model with a root term and options", {}, root=True), directed=True),
     "asgat-deep": DEEP,
-    "mlp": replace(_baseline(MLP, "features only", "Rumelhart et al., Nature 1986", "N·F·H"), prepare=lambda *_: ()),
-    "gcn": _baseline(GCN, "graph convolutions", "Kipf and Welling, ICLR 2017", "N·F·H + E·H", hidden=16),
+    "mlp": replace(_baseline("MLP", "features only", "Rumelhart et al., Nature 1986", "N·F·H"), prepare=lambda *_: ()),
+    "gcn": _baseline("GCN", "graph convolutions", "Kipf and Welling, ICLR 2017", "N·F·H + E·H", hidden=16),
     "sgc": replace(
-        _baseline(SGC, "a linear map of features smoothed K times", "Wu et al., ICML 2019", "N·F·H + K·E·H",
+        _baseline("SGC", "a linear map of features smoothed K times", "Wu et al., ICML 2019", "N·F·H + K·E·H",
                   SGCConfig, lr=0.2, weight_decay=5e-6, dropout=0.0),
-        build=lambda config, features, classes: SGC(features, classes, config.steps, config.dropout)),
-    "chebnet": _baseline(ChebNet, "Chebyshev filters of order K", "Defferrard et al., NeurIPS 2016",
+        build=lambda config, features, classes: _load("SGC")(features, classes, config.steps, config.dropout)),
+    "chebnet": _baseline("ChebNet", "Chebyshev filters of order K", "Defferrard et al., NeurIPS 2016",
                          "K·(N·F·H + E·H)", ChebNetConfig, hidden=16),
-    "armanet": _baseline(ARMANet, "recursive ARMA filters in m stacks of K steps", "Bianchi et al., TPAMI 2021",
+    "armanet": _baseline("ARMANet", "recursive ARMA filters in m stacks of K steps", "Bianchi et al., TPAMI 2021",
                          "m·(N·F·H + K·E·H)", ARMANetConfig, hidden=16),
-    "gat": _baseline(GAT, "attention over neighbours", "Veličković et al., ICLR 2018", "m·(N·F·H + E·H)",
+    "gat": _baseline("GAT", "attention over neighbours", "Veličković et al., ICLR 2018", "m·(N·F·H + E·H)",
                      GATConfig, lr=0.005, dropout=0.6, hidden=8),
-    "sage": _baseline(SAGE, "own features and the neighbours' mean", "Hamilton et al., NeurIPS 2017", "N·F·H + E·H",
+    "sage": _baseline("SAGE", "own features and the neighbours' mean", "Hamilton et al., NeurIPS 2017", "N·F·H + E·H",
                       weight_decay=0.0, dropout=0.0, hidden=128),
-    "appnp": _baseline(APPNP, "an MLP, then K steps of PageRank", "Klicpera et al., ICLR 2019", "N·F·H + K·E·H",
+    "appnp": _baseline("APPNP", "an MLP, then K steps of PageRank", "Klicpera et al., ICLR 2019", "N·F·H + K·E·H",
                        APPNPConfig),
-    "gpr-gnn": _baseline(GPRGNN, "an MLP, then K steps with learned weights", "Chien et al., ICLR 2021",
+    "gpr-gnn": _baseline("GPRGNN", "an MLP, then K steps with learned weights", "Chien et al., ICLR 2021",
                          "N·F·H + K·E·H", GPRGNNConfig),
     "linkx": replace(
-        _baseline(LINKX, "features and adjacency rows, mapped separately", "Lim et al., NeurIPS 2021", "N·F·H + E·H",
+        _baseline("LINKX", "features and adjacency rows, mapped separately", "Lim et al., NeurIPS 2021", "N·F·H + E·H",
                   weight_decay=1e-3, normalize_features=False),
-        build=lambda config, features, classes, nodes: LINKX(
+        build=lambda config, features, classes, nodes: _load("LINKX")(
             nodes, features, config.hidden, classes, config.layers, config.dropout),
         per_node=True),
-    "h2gcn": _baseline(H2GCN, "K rounds over neighbours at one hop and, separately, at two", "Zhu et al., NeurIPS 2020",
-                       "N·F·H + 2^K·T·H"),
+    "h2gcn": _baseline("H2GCN", "K rounds over neighbours at one hop and, separately, at two",
+                       "Zhu et al., NeurIPS 2020", "N·F·H + 2^K·T·H"),
     "geom-gcn": replace(
-        _baseline(GeomGCN, "neighbours in the graph and in a latent space, by direction", "Pei et al., ICLR 2020",
+        _baseline("GeomGCN", "neighbours in the graph and in a latent space, by direction", "Pei et al., ICLR 2020",
                   "N·F·H + E·H", GeomGCNConfig, lr=0.05, weight_decay=5e-6, hidden=48),
-        build=lambda config, features, classes: GeomGCN(
+        build=lambda config, features, classes: _load("GeomGCN")(
             features, config.hidden, classes, config.layers, config.dropout),
         prepare=_prepare_relations),
 }

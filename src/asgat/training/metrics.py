@@ -3,7 +3,6 @@
 import numpy as np
 import numpy.typing as npt
 import torch
-from sklearn.metrics import f1_score
 from torch import Tensor
 
 Labels = npt.NDArray[np.int64]
@@ -19,7 +18,10 @@ def macro_f1(truth: Labels, prediction: Labels) -> float:
     """F1 averaged over the classes present in truth or prediction, as scikit-learn defines it."""
     if not len(truth):
         return float("nan")
-    return float(f1_score(truth, prediction, average="macro", zero_division=0))
+    both, hits = np.concatenate([truth, prediction]), truth[truth == prediction]
+    members = np.bincount(both)  # of a class, in the truth and in the prediction
+    scores = 2 * np.bincount(hits, minlength=len(members))[members > 0] / members[members > 0]
+    return float(scores.mean())
 
 
 def roc_auc(truth: Tensor, score: Tensor) -> Tensor:

@@ -129,7 +129,7 @@ def summarise(settings: dict[str, Any], metric: str, rows: Sequence[dict[str, An
 
 
 def versions() -> dict[str, str]:
-    import torch_geometric
+    from importlib.metadata import version
 
     from asgat import __version__
 
@@ -137,7 +137,7 @@ def versions() -> dict[str, str]:
         "asgat": __version__,
         "python": platform.python_version(),
         "torch": torch.__version__,
-        "torch_geometric": torch_geometric.__version__,
+        "torch_geometric": version("torch_geometric"),
         "numpy": np.__version__,
     }
 
