@@ -1,9 +1,10 @@
 import subprocess
 import sys
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
-from asgat import lazy
 from asgat.cli.models import TYPICAL
 
 HEAVY = {"torch", "torch_geometric", "sklearn", "scipy", "numba", "matplotlib", "pandas", "networkx", "numpy"}
@@ -36,6 +37,7 @@ except SystemExit as ended:
         (["--version"], set()),
         (["fit", "--help"], set()),
         (["models"], set()),
+        (["runs", str(Path(__file__).parent / "fixtures")], set()),
         (["datasets"], {"numpy", "scipy"}),
     ],
     ids=str,
@@ -74,7 +76,7 @@ def test_a_name_is_imported_when_it_is_used(tmp_path, monkeypatch):
     assert "some_package.one" not in sys.modules
     assert some_package.One is some_package.one.One
     assert vars(some_package)["One"] is some_package.One, "found once"
-    from some_package import one  # type: ignore[import-not-found]
+    from some_package import one
 
     assert one.One is some_package.One
     with pytest.raises(AttributeError, match="module 'some_package' has no attribute 'Three'"):
@@ -85,7 +87,7 @@ def test_a_name_is_imported_when_it_is_used(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("package", ["asgat", "asgat.nn", "asgat.nn.baselines", "asgat.data", "asgat.training"])
 def test_packages_offer_what_they_list(package):
-    module = lazy.import_module(package)
+    module = import_module(package)
     for name in module.__all__:
         value = getattr(module, name)
         assert name == "__version__" or name == name.upper() or value.__name__ == name

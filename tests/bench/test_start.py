@@ -9,7 +9,8 @@ from asgat.errors import AsgatError
 
 
 def test_processes_take_turns_and_are_compared_with_pytorch(monkeypatch):
-    ran, said = [], []
+    ran: list[tuple[str, ...]] = []
+    said: list[str] = []
 
     def fake(command, environment):
         ran.append(tuple(command[1:]))

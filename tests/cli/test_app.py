@@ -183,11 +183,17 @@ def test_completion_is_installed_and_completes(shell, tmp_path):
     assert f"{shell} completion installed in" in done.stdout
     script = next(path for path in tmp_path.rglob("*") if path.is_file() and "_ASGAT_COMPLETE" in path.read_text())
     assert f"complete_{shell}" in script.read_text()
-    asked = {"_ASGAT_COMPLETE": f"complete_{shell}", "COMP_WORDS": "asgat tr", "COMP_CWORD": "1"}
-    asked |= {"_TYPER_COMPLETE_ARGS": "asgat tr", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
-    done = subprocess.run([program], env=os.environ | asked, capture_output=True, text=True, check=False)
-    assert "train" in done.stdout, done
-    assert "fit" not in done.stdout.split()
+    for words, found, other in (
+        ("asgat tr", "train", "fit"),
+        ("asgat train te", "texas", "cora"),
+        ("asgat train --model sa", "sage", "gcn"),
+        ("asgat models asgat-d", "asgat-deep", "asgat-plus"),
+    ):
+        asked = {"_ASGAT_COMPLETE": f"complete_{shell}", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+        asked |= {"_TYPER_COMPLETE_ARGS": words, "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+        done = subprocess.run([program], env=os.environ | asked, capture_output=True, text=True, check=False)
+        assert found in done.stdout, done
+        assert other not in done.stdout
 
 
 def test_every_command_has_a_summary_an_example_and_explained_options():

@@ -2,7 +2,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asgat.cli.options import check_device, parse_names, parse_numbers, parse_runs, parse_settings
+from asgat.cli.options import (
+    check_device,
+    complete_dataset,
+    complete_model,
+    parse_names,
+    parse_numbers,
+    parse_runs,
+    parse_settings,
+)
 from asgat.config import ASGATConfig, TrainConfig
 from asgat.errors import AsgatError
 
@@ -109,3 +117,10 @@ def test_auto_is_cuda_where_there_is_one(monkeypatch, available):
     monkeypatch.setattr("torch.cuda.device_count", lambda: int(available))
     monkeypatch.setattr("torch.cuda.get_device_name", lambda device: "some GPU")
     assert check_device("auto").type == ("cuda" if available else "cpu")
+
+
+def test_names_are_completed():
+    assert complete_dataset("cora") == ["cora"]
+    assert complete_model("asgat-d") == ["asgat-deep"]
+    assert "gcn" in complete_model("")
+    assert complete_dataset("nosuch") == []

@@ -21,10 +21,11 @@ from asgat.distributed.shard import InMemory
 from asgat.distributed.trainer import RankCheckpointer, run_distributed, scores_from_counts
 from asgat.errors import AsgatError
 from asgat.nn.registry import make_config
-from asgat.training.checkpoint import UNFINISHED, decode
+from asgat.training.checkpoint import decode
 from asgat.training.loop import train as train_alone
 from asgat.training.metrics import macro_f1, micro_f1
 from asgat.training.run_directory import load_model
+from asgat.training.run_files import UNFINISHED
 from asgat.training.runner import Callbacks, make_task, run
 
 PLAIN = dict(dropout=0.0, epochs=6, patience=50, form="table", order=4, heads=2, hidden=4, k=3, candidates=6)

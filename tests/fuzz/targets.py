@@ -300,7 +300,8 @@ def _training() -> Callable[[Any], object]:
 @cache
 def unfinished() -> Files:
     """The checkpoint of a run that was stopped in the middle of its second attempt."""
-    from asgat.training.checkpoint import UNFINISHED, Checkpointer
+    from asgat.training.checkpoint import Checkpointer
+    from asgat.training.run_files import UNFINISHED
 
     class Stopped(Checkpointer):
         def save(self, runs: Any) -> None:

@@ -10,11 +10,11 @@ from tests.leaderboard.conftest import make_small_field
 
 from asgat.data.digest import dataset_digest
 from asgat.errors import AsgatError
-from asgat.leaderboard import board as module
 from asgat.leaderboard.board import BoardFolder, BoardSettings, answers_of, board_content, run_board, score_figures
 from asgat.leaderboard.field import GUESSING
 from asgat.training.metrics import majority_share, micro_f1
 from asgat.training.run_directory import OtherSettingsError
+from asgat.training.run_files import BOARD
 
 pytestmark = pytest.mark.usefixtures("small_field")
 
@@ -124,7 +124,7 @@ def test_a_folder_of_other_data_or_settings_is_refused(settings, tmp_path):
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"settings": 1, "seconds": 0}', b"[" * 100_000])
 def test_a_damaged_file_is_refused(settings, tmp_path, content):
-    (tmp_path / module.FILE).write_bytes(content)
+    (tmp_path / BOARD).write_bytes(content)
     with pytest.raises(AsgatError, match="is not a leaderboard"):
         BoardFolder(tmp_path).begin(settings)
 

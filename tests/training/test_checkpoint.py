@@ -14,9 +14,10 @@ from safetensors.torch import save, save_file
 from tests.training.small import assert_same, jobs, make_task
 
 from asgat.errors import AsgatError
-from asgat.training.checkpoint import UNFINISHED, Checkpointer, decode, encode
+from asgat.training.checkpoint import Checkpointer, decode, encode
 from asgat.training.loop import train_jobs
 from asgat.training.program import Program
+from asgat.training.run_files import UNFINISHED
 from asgat.training.run_state import SCORES, DivergedError, Job, Run
 
 FRESH = r"unfinished\.safetensors holds no run that can go on: .*{}.*Start again with --fresh"

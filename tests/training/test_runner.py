@@ -19,11 +19,11 @@ from asgat.data.dataset import Split
 from asgat.errors import AsgatError
 from asgat.nn.registry import make_config, model_spec
 from asgat.training import runner
-from asgat.training.checkpoint import UNFINISHED
 from asgat.training.inputs import make_inputs
 from asgat.training.loop import train
 from asgat.training.objective import evaluate
 from asgat.training.run_directory import RunDirectory, load_model
+from asgat.training.run_files import UNFINISHED
 from asgat.training.run_state import DivergedError
 from asgat.training.runner import Callbacks, make_task, run, runs_at_once
 

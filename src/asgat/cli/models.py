@@ -59,7 +59,10 @@ def describe_datasets(data_dir: Path | None) -> list[dict[str, Any]]:
 
 
 def models(
-    name: Annotated[str | None, typer.Argument(help="A model: list its settings.")] = None, json: options.Json = None
+    name: Annotated[
+        str | None, typer.Argument(help="A model: list its settings.", autocompletion=options.complete_model)
+    ] = None,
+    json: options.Json = None,
 ) -> None:
     """List the models, or the settings of one (the keys of --set)."""
     from asgat.nn.registry import COST_LETTERS, MODELS

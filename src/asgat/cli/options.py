@@ -9,9 +9,24 @@ import typer
 from asgat.cli.output import check_json, detail, notes
 from asgat.errors import AsgatError
 
-Dataset = Annotated[str, typer.Argument(help="A name from `asgat datasets`.")]
+
+def complete_dataset(incomplete: str) -> list[str]:
+    """The data sets whose names begin so, for the shell."""
+    from asgat.data import dataset_names
+
+    return [name for name in dataset_names() if name.startswith(incomplete)]
+
+
+def complete_model(incomplete: str) -> list[str]:
+    """The models whose names begin so, for the shell."""
+    from asgat.nn.registry import MODELS
+
+    return [name for name in MODELS if name.startswith(incomplete)]
+
+
+Dataset = Annotated[str, typer.Argument(help="A name from `asgat datasets`.", autocompletion=complete_dataset)]
 DataDir = Annotated[Path | None, typer.Option(help="Benchmark files. Default: ASGAT_DATA_DIR, or downloaded files.")]
-Model = Annotated[str, typer.Option(help="A name from `asgat models`.")]
+Model = Annotated[str, typer.Option(help="A name from `asgat models`.", autocompletion=complete_model)]
 Models = Annotated[str, typer.Option(help="Names from `asgat models`, separated by commas.")]
 Datasets = Annotated[str, typer.Option(help="Names from `asgat datasets`, separated by commas.")]
 Json = Annotated[

@@ -17,8 +17,16 @@ from asgat.errors import AsgatError
 
 
 def train(
-    dataset: Annotated[str, typer.Argument(help="A name from `asgat datasets`, or a converted folder.")] = "csbm",
-    model: Annotated[str | None, typer.Option(help="A name from `asgat models`. Default: the recipe's.")] = None,
+    dataset: Annotated[
+        str,
+        typer.Argument(
+            help="A name from `asgat datasets`, or a converted folder.", autocompletion=options.complete_dataset
+        ),
+    ] = "csbm",
+    model: Annotated[
+        str | None,
+        typer.Option(help="A name from `asgat models`. Default: the recipe's.", autocompletion=options.complete_model),
+    ] = None,
     splits: options.Runs = "0-9",
     seed: options.Seed = 0,
     set_: options.Settings = None,

@@ -39,7 +39,6 @@ from asgat.estimator.verbosity import board_lines, training_lines
 from asgat.files.atomic import to_json
 from asgat.files.lock import locked
 from asgat.files.user_file import read_user_file
-from asgat.leaderboard.board import FILE as LEADERBOARD_FILE
 from asgat.leaderboard.board import (
     BoardFolder,
     BoardSettings,
@@ -62,6 +61,7 @@ from asgat.training.inputs import make_inputs
 from asgat.training.loop import train_jobs
 from asgat.training.result import describe_settings, result_row, run_figures, summarise
 from asgat.training.run_directory import RunDirectory, read_metadata
+from asgat.training.run_files import BOARD
 from asgat.training.run_state import DivergedError, Epoch, Job
 from asgat.training.runner import Callbacks, make_task, model_metadata, step_bytes
 
@@ -412,7 +412,7 @@ class ASGATClassifier(SklearnClassifier):
             HEALTH_FILE: to_json(self.health_.to_dict()),
         }
         if hasattr(self, "leaderboard_"):
-            files[LEADERBOARD_FILE] = board_content(self.board_settings_, self.leaderboard_.seconds, self.leaderboard_)
+            files[BOARD] = board_content(self.board_settings_, self.leaderboard_.seconds, self.leaderboard_)
         metadata = model_metadata(settings, 0, self.dataset_)
         with locked(path):
             RunDirectory(path).replace(settings, self.history_, state, metadata, self.result_, files)

@@ -10,9 +10,8 @@ from typing import Any
 from asgat.errors import AsgatError, brief
 from asgat.files.atomic import read_toml
 from asgat.files.lock import LOCK_FILE
-from asgat.leaderboard.board import FILE as BOARD
-from asgat.leaderboard.board import BoardFolder
-from asgat.training.run_directory import CONFIG, MODEL, RESULT, RUN_FILES, RunDirectory
+from asgat.files.user_file import read_user_file
+from asgat.training.run_files import BOARD, CONFIG, MODEL, RESULT, RUN_FILES, read_result
 
 SIGNS = {*RUN_FILES, BOARD, LOCK_FILE}  # a run directory has two of these files or more
 
@@ -75,7 +74,7 @@ def summarise_run(path: Path) -> RunSummary:
 
 def _read(path: Path) -> dict[str, Any]:
     if (path / RESULT).exists():
-        result = RunDirectory(path).read_result()
+        result = read_result(path)
         if result["rows"] and not (path / MODEL).exists():
             raise AsgatError(f"{path / MODEL} is missing. Train again with --fresh.")
         rows, runs = len(result["rows"]), result["runs"]
@@ -85,7 +84,7 @@ def _read(path: Path) -> dict[str, Any]:
         settings = read_toml(path / CONFIG)
         total = len(settings["runs"]) if "runs" in settings else None
         return {"dataset": str(settings["dataset"]), "model": str(settings["model"]), "total": total}
-    BoardFolder(path).read()
+    read_user_file(path / BOARD).json_object()  # refuses a damaged one
     return {"model": "leaderboard"}
 
 

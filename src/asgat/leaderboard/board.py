@@ -24,11 +24,12 @@ from asgat.training.interrupt import Interrupt
 from asgat.training.loop import ensemble_result
 from asgat.training.metrics import guess
 from asgat.training.program import Task
-from asgat.training.run_directory import CONFIG, OtherSettingsError
+from asgat.training.run_directory import OtherSettingsError
+from asgat.training.run_files import BOARD, CONFIG
 from asgat.training.run_state import DivergedError, Job, RunResult, baseline_score
 from asgat.training.runner import model_sizes
 
-FILE, TRIALS = "leaderboard.json", "trials"
+TRIALS = "trials"
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class BoardFolder:
 
     def read(self) -> dict[str, Any] | None:
         """What ``leaderboard.json`` holds; None where there is none."""
-        if self.path is None or not (file := self.path / FILE).exists():
+        if self.path is None or not (file := self.path / BOARD).exists():
             return None
         try:
             held = json.loads(RawFile.read(file, MAX_FILE_BYTES).content)
@@ -110,7 +111,7 @@ class BoardFolder:
     def write(self, settings: BoardSettings, seconds: float) -> None:
         """Keeps the time that was used so far."""
         if self.path is not None:
-            write_atomic(self.path / FILE, board_content(settings.to_dict(), seconds))
+            write_atomic(self.path / BOARD, board_content(settings.to_dict(), seconds))
 
     def clear_trials(self) -> None:
         """Removes the trials, once the leaderboard is done."""
@@ -120,7 +121,7 @@ class BoardFolder:
         """Removes the leaderboard and its trials."""
         self.clear_trials()
         if self.path is not None:
-            (self.path / FILE).unlink(missing_ok=True)
+            (self.path / BOARD).unlink(missing_ok=True)
 
 
 def board_content(settings: Mapping[str, Any], seconds: float, board: Leaderboard | None = None) -> bytes:

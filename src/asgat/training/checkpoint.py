@@ -13,9 +13,9 @@ from asgat.errors import AsgatError, brief
 from asgat.files.atomic import write_atomic
 from asgat.files.raw_file import RawFile
 from asgat.training.interrupt import Interrupt
+from asgat.training.run_files import UNFINISHED
 from asgat.training.run_state import Run, State
 
-UNFINISHED = "unfinished.safetensors"
 SECONDS = 30.0  # between two savings
 
 Key = tuple[int, int, int]  # run, member, seed

@@ -16,14 +16,9 @@ from asgat.config import TrainConfig
 from asgat.errors import AsgatError, brief, shown
 from asgat.files.atomic import TEMPORARY, read_toml, to_json, to_toml, write_all, write_atomic
 from asgat.files.raw_file import RawFile, check_regular
-from asgat.files.user_file import MAX_FILE_BYTES
 from asgat.nn.registry import make_config, model_spec
-from asgat.training.checkpoint import UNFINISHED
-from asgat.training.result_check import check_result
+from asgat.training.run_files import CONFIG, METRICS, MODEL, RESULT, RUN_FILES, UNFINISHED, read_result
 from asgat.training.run_state import Epoch, State
-
-CONFIG, METRICS, RESULT, MODEL = "config.toml", "metrics.jsonl", "result.json", "model.safetensors"
-RUN_FILES = (CONFIG, RESULT, METRICS, MODEL, UNFINISHED)
 
 
 class OtherSettingsError(AsgatError):
@@ -102,13 +97,7 @@ class RunDirectory:
 
     def read_result(self) -> dict[str, Any]:
         """What ``result.json`` holds; refused if it is damaged."""
-        path = self.path / RESULT
-        content = RawFile.read(path, MAX_FILE_BYTES).content
-        try:
-            result = json.loads(content)
-        except (ValueError, RecursionError) as error:
-            raise AsgatError(f"{path} cannot be read as a result: {brief(error)}.") from error
-        return check_result(result, path)
+        return read_result(self.path)
 
     def write_result(self, result: Mapping[str, Any]) -> None:
         """Writes the result of the runs so far, and the SHA-256 of the model they left behind."""
