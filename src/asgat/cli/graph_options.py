@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
+from asgat.cli import options
 from asgat.cli.output import say
 from asgat.errors import AsgatError
 
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
 
 
 DatasetOrRun = Annotated[
-    str | None, typer.Argument(help="A name from `asgat datasets`, or a run directory of `asgat fit`.")
+    str | None,
+    typer.Argument(
+        help="A name from `asgat datasets`, or a run directory of `asgat fit`.", autocompletion=options.complete_dataset
+    ),
 ]
 Column = functools.partial(typer.Option, metavar="COLUMN")
 Nodes = Annotated[Path | None, typer.Option(help="Node file; .graphml and .npz may hold both.")]
