@@ -88,8 +88,12 @@ def test_other_allocators_are_left_alone(monkeypatch):
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs glibc, whose allocator is set up here")
 def test_memory_is_reused_where_twice_of_what_is_needed_is_available(machine, monkeypatch):
     set_to: list[tuple[int, int]] = []
-    libc = SimpleNamespace(mallopt=lambda *setting: set_to.append(setting) or 1)
-    monkeypatch.setattr(memory.ctypes, "CDLL", lambda name: libc)
+
+    def mallopt(*setting: int) -> int:
+        set_to.append((setting[0], setting[1]))
+        return 1
+
+    monkeypatch.setattr("asgat.memory.ctypes.CDLL", lambda name: SimpleNamespace(mallopt=mallopt))
     assert not memory.keep_freed_memory(4 * GIB + 1)
     assert not set_to
     assert memory.keep_freed_memory(4 * GIB)

@@ -287,7 +287,8 @@ def test_settings_come_from_the_caller_then_from_the_graph(user_graph, names):
 
 
 def test_the_memory_of_a_step_is_reported_before_training(user_graph, names):
-    encoded, needed = encode_user_graph(user_graph, names, np.arange(100)), []
+    needed: list[int] = []
+    encoded = encode_user_graph(user_graph, names, np.arange(100))
     estimator = ASGATClassifier(**QUICK).fit_encoded(encoded, callbacks=Callbacks(built=needed.append))
     assert needed == [step_bytes(encoded.dataset, estimator.config_, torch.device("cpu"))]
     assert needed[0] > 0

@@ -74,7 +74,12 @@ def test_an_input_without_a_gradient(fixed):
 def test_only_inputs_are_saved():
     inputs = problem(40, 3, 2, (6,))
     saved: list[Tensor] = []
-    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: saved.append(tensor) or tensor, lambda tensor: tensor):
+
+    def keep(tensor: Tensor) -> Tensor:
+        saved.append(tensor)
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         blocked(*inputs)
     known = {tensor.data_ptr() for tensor in inputs}
     assert saved

@@ -61,7 +61,8 @@ class _GatherLinear(torch.autograd.Function):
         widths = [target.size(1) for target in targets]
         for rows in _blocks(index):
             to_matrix += torch.mm(_joined(rows, x, index, weight, parts).mT, grad[rows])
-            for target, part in zip(targets, torch.mm(grad[rows], matrix.mT).split(widths, dim=1), strict=True):
+            to_parts = torch.split(torch.mm(grad[rows], matrix.mT), widths, dim=1)
+            for target, part in zip(targets, to_parts, strict=True):
                 target[rows] = part
             if to_weight is not None:
                 of_rows = to_sums[rows].view(-1, x.size(1)), x, index[rows].flatten(0, 1)

@@ -55,7 +55,7 @@ def _terms(indptr: Tensor, index: Tensor, value: Tensor, x: Tensor, order: int) 
         first, last = int(bounds[0]), int(bounds[-1])
         blocks.append((bounds - first, index[first:last], value[first:last]))
     now = x.clone(memory_format=torch.contiguous_format)
-    held = [(part.flatten(1), part.split(ROWS)) for part in (now, torch.empty_like(now))]
+    held = [(part.flatten(1), torch.split(part, ROWS)) for part in (now, torch.empty_like(now))]
     for block, rows in enumerate(held[0][1]):
         yield 0, block, rows
     for i in range(1, order + 1):
