@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test test-slow lint coverage fuzz mutants bench clean system-extras
+.PHONY: setup demo docs test test-slow lint coverage fuzz mutants bench clean system-extras
 .DEFAULT_GOAL := demo
 
 .venv/installed: pyproject.toml constraints.txt
@@ -15,6 +15,10 @@ setup: .venv/installed
 demo: setup  ## compare ASGAT, GCN and MLP on the built-in heterophilic graph
 	$(BIN)/python -m asgat compare csbm --models asgat-cheb,gcn,mlp --splits 0-2 --out runs/demo
 	$(BIN)/python -m asgat report runs/demo/csbm-asgat-cheb-seed0-runs0-2
+
+docs: setup  ## the site, in build/docs/index.html; a warning is an error
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs build/docs
+	@echo "open build/docs/index.html"
 
 lint: setup
 	$(BIN)/ruff check .

@@ -110,8 +110,9 @@ class ASGATDeep(AttentionModel):
         num_layers: number of blocks, at least 1.
         heads, k, dropout, channels: see :class:`DeepBlock`.
         input_dropout: apply dropout to x, too.
-        num_nodes: number of nodes, where adjacency rows follow the features in x (:func:`asgat.nn.with_adjacency`):
-            :math:`x W_{in}` then includes one learned row per neighbour, and another graph is refused.
+        num_nodes: number of nodes, where adjacency rows follow the features in x, as
+            :func:`~asgat.nn.asgat.with_adjacency` appends them: :math:`x W_{in}` then includes one learned row per
+            neighbour, and another graph is refused.
         directed: use the direction of edges, by the double cover.
         cached: keep the operator built from the first edges seen, for training on one graph.
         options: ``filter``, ``operator``, ``order``, as for :class:`~asgat.nn.ASGATConv`.

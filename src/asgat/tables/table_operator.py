@@ -27,7 +27,7 @@ class TableOperator(GraphOperator):
 
     The graph does not change while a filter is learned, only the coefficients do, :math:`\psi_{vu} = \sum_i c_i
     T_i(X)_{vu}`. So the values :math:`T_i(X)_{vu}` are computed once, for the pairs that can matter, and every
-    evaluation is a product with the coefficients, O(N · |C| · R · heads), with top-k over the |C| candidates of a row.
+    evaluation is a product with the coefficients, O(N · C · R · heads), with top-k over the C candidates of a row.
     :meth:`certify` bounds the difference from top-k over all nodes.
 
     Args:
