@@ -6,9 +6,14 @@ Nothing is fetched while it is built or read: MathJax and the theme come with th
 import sys
 from pathlib import Path
 
+from jupyter_client.manager import KernelManager
+
 sys.path.insert(0, str(Path(__file__).parent / "extensions"))
 
 import asgat
+
+if hasattr(KernelManager, "transport_encryption"):  # otherwise kernels warn that theirs is off
+    KernelManager.transport_encryption.default_value = "auto"
 
 project = "asgat"
 author = "The asgat developers"
@@ -29,16 +34,18 @@ extensions = [
 exclude_patterns = ["extensions", "results"]
 
 # Pages
+highlight_language = "text"
 myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
 myst_heading_anchors = 4
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
 nb_merge_streams = True
+nb_output_stderr = "remove"
 
 # Docstrings
 autodoc_class_signature = "mixed"
-autodoc_default_options = {"members": True, "show-inheritance": False}
+autodoc_default_options = {"members": True}
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # types of arguments stand in the signature
 autodoc_preserve_defaults = True
@@ -46,7 +53,7 @@ napoleon_numpy_docstring = False
 napoleon_custom_sections = [("Shapes", "notes_style")]
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 90
-toc_object_entries_show_parents = "hide"
+toc_object_entries = False
 
 # References to this package must exist; those to other packages are not links, because the site works offline.
 nitpicky = True

@@ -13,8 +13,8 @@ from asgat.cli.app import app
 from asgat.config import ASGATConfig
 
 ROOT = Path(__file__).resolve().parents[1]
-GUIDES = ["getting-started", "own-data", "choosing", "extending", "tuning"]
-PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+GUIDES = ["getting-started", "own-data", "choosing", "extending", "tuning", "use-on-my-graph", "use-in-pyg", "index"]
+PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
 REMOVED = {"recipes/NAME.toml", "benchmarks/search.py"}  # a placeholder, and a script that a page says is gone
 
@@ -85,6 +85,30 @@ def test_a_search_on_a_network_of_students(asgat, real_data, tmp_path, monkeypat
         code, _, errors = asgat(*command[1:], *quick_options(command))
         assert code == 0, errors
     assert (tmp_path / "runs" / "reed98-linkx-seed0" / "graph.npz").is_file()
+
+
+def test_the_tutorial_on_a_graph_in_files(asgat, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (make,) = blocks("use-on-my-graph", "python")
+    run(make)
+    make_small_field(monkeypatch)
+    printed = []
+    for command in commands("use-on-my-graph"):
+        code, out, errors = asgat(*command[1:], *quick_options(command))
+        assert code == 0, errors
+        printed.append(out)
+    assert [command[1] for command in commands("use-on-my-graph")] == ["fit", "predict", "fit", "explain", "report"]
+    assert len(Path("predictions.csv").read_text(encoding="utf-8").splitlines()) == 301
+    assert "node p122: seller" in printed[3]
+    assert Path("runs/market-attention/report.html").stat().st_size > 100_000
+
+
+def test_the_tutorial_on_the_layer(capsys):
+    code = "\n".join(blocks("use-in-pyg", "python"))
+    scope = run(code.replace("range(60)", "range(10)"))
+    assert "validation accuracy" in capsys.readouterr().out
+    assert scope["logits"].shape == (800, 2)
+    assert scope["weights"].shape == (6,)
 
 
 def test_snippets_of_extending():
