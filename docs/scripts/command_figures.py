@@ -1,6 +1,9 @@
-"""Makes the figures of use-on-my-graph.md by running its commands: python docs/scripts/tutorial_figures.py
+"""Makes the figures that show what commands print and write, by running them.
 
-Chromium takes the pictures (`make system-extras` installs it); the folder that the commands run in is called market.
+python docs/scripts/command_figures.py tutorial    the figures of use-on-my-graph.md, from the commands of that page
+python docs/scripts/command_figures.py demo        those of the README, from the commands of `make demo`
+
+Chromium takes the pictures; `make system-extras` installs it.
 """
 
 import os
@@ -26,7 +29,19 @@ SECTIONS = {"summary": "", "filters": "", "explorer": f"#node={NODE}"}
 HIDDEN = "header, nav, footer, #settings, #filters .card ~ .card, #explorer-card table"  # of the pictures of the report
 
 
-def main() -> None:
+def demo() -> None:
+    """Learned filters, and a node of the report whose neighbours are all of the other class."""
+    makefile = (DOCS.parent / "Makefile").read_text(encoding="utf-8")
+    commands = re.findall(r"^\t\$\(BIN\)/python -m (asgat (?:compare|report) .*)$", makefile, flags=re.MULTILINE)
+    with tempfile.TemporaryDirectory() as folder:
+        for command in commands:
+            run(shlex.split(command), Path(folder))
+        directory = Path(folder) / commands[-1].split()[-1]
+        save(Image.open(directory / "filters.png").convert("RGB"), FIGURES / "demo-filters.png")
+        report_picture("report", "explorer", "#node=785", directory / "report.html")
+
+
+def tutorial() -> None:
     page = (DOCS / "use-on-my-graph.md").read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
         market = Path(folder) / "market"
@@ -36,12 +51,14 @@ def main() -> None:
         commands = [shlex.split(line) for line in re.findall(r"^asgat .*$", page, flags=re.MULTILINE)]
         printed = [run(command, market) for command in commands]
         health, board = printed[0].split("Training many models", 1)
-        terminal_picture("health", health, market)
-        terminal_picture("leaderboard", "Training many models" + board, market)
-        terminal_picture("predict", printed[1], market)
-        terminal_picture("explain", shortened(printed[3]), market)
+        terminal_picture("tutorial-health", health, market)
+        terminal_picture("tutorial-leaderboard", "Training many models" + board, market)
+        terminal_picture("tutorial-predict", printed[1], market)
+        terminal_picture("tutorial-explain", shortened(printed[3]), market)
         for section, anchor in SECTIONS.items():
-            report_picture(section, anchor, market / "runs" / "market-attention" / "report.html")
+            report_picture(
+                f"tutorial-report-{section}", section, anchor, market / "runs" / "market-attention" / "report.html"
+            )
 
 
 def run(command: Sequence[str], folder: Path) -> str:
@@ -70,12 +87,12 @@ def terminal_picture(name: str, text: str, folder: Path) -> None:
     picture(name, html.as_uri(), 780, 1400)
 
 
-def report_picture(section: str, anchor: str, report: Path) -> None:
+def report_picture(name: str, section: str, anchor: str, report: Path) -> None:
     """One section of the report: the others, and its heading, are hidden in a copy."""
     style = f"<style>{HIDDEN}, section:not(#{section}) {{display: none !important}}</style>"
     copy = report.with_name(f"{section}.html")
     copy.write_text(without_policy(report.read_text(encoding="utf-8")).replace("</head>", f"{style}</head>"), "utf-8")
-    picture(f"report-{section}", copy.as_uri() + anchor, 1000, 1500)
+    picture(name, copy.as_uri() + anchor, 1000, 1500)
 
 
 def without_policy(html: str) -> str:
@@ -84,7 +101,7 @@ def without_policy(html: str) -> str:
 
 
 def picture(name: str, address: str, width: int, height: int) -> None:
-    path = FIGURES / f"tutorial-{name}.png"
+    path = FIGURES / f"{name}.png"
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--virtual-time-budget=4000"]
     size = [f"--window-size={width},{height}", f"--screenshot={path}"]
     subprocess.run(["chromium", *options, *size, address], check=True, stderr=subprocess.DEVNULL)
@@ -94,9 +111,14 @@ def picture(name: str, address: str, width: int, height: int) -> None:
     box = ImageChops.difference(image, empty).getbbox()
     if box is not None:
         image = image.crop((0, max(box[1] - 12, 0), width, min(box[3] + 12, height)))
+    save(image, path)
+
+
+def save(image: Image.Image, path: Path) -> None:
+    """A small file: these pictures have few colours."""
     image.quantize(64, dither=Image.Dither.NONE).save(path, optimize=True)
     print(path)
 
 
 if __name__ == "__main__":
-    main()
+    {"demo": demo, "tutorial": tutorial}[sys.argv[1]]()
