@@ -153,6 +153,7 @@ def test_the_version_is_one():
     assert re.fullmatch(r"\d+\.\d+\.\d+([ab.]\w+)?", asgat.__version__)
     assert PROJECT["tool"]["hatch"]["version"]["path"] == "src/asgat/__init__.py"
     assert metadata.version("asgat") == asgat.__version__
+    assert f"\nversion: {asgat.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
 
 
 def test_the_command_is_installed():
