@@ -36,7 +36,7 @@ BINS = 5  # of β_v
 
 
 def report_content(run: TrainedRun) -> dict[str, Any]:
-    """All numbers and texts of a run's report by section, ready for JSON; the report is this and the page that draws it."""
+    """All numbers and texts of a run's report by section, ready for JSON; a page of its own draws them."""
     result = RunDirectory(run.path).read_result()
     probability = checked_probability(run.logits())
     prediction = probability.argmax(axis=1)
