@@ -1,4 +1,4 @@
-"""Training on several ranks: the numbers of `docs/scale.md`, one command each.
+"""Training on several ranks: the numbers of `docs/scale-measurements.md`, one command each.
 
 python benchmarks/distributed.py parity --datasets cora,chameleon,50000 --ranks 2,4 --json parity.json
 python benchmarks/distributed.py make 2000000 --degree 20 --out big        # a block model as files

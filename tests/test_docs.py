@@ -16,6 +16,10 @@ ROOT = Path(__file__).resolve().parents[1]
 GUIDES = ["getting-started", "own-data", "choosing", "extending", "tuning", "use-on-my-graph", "use-in-pyg", "index"]
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
+MOST_WORDS = 900  # of a page
+MOST_LINKS = 4  # of a paragraph
+TOO_LONG = {"deep.md", "linear-attention.md", "own-data.md", "results.md", "searches.md", "the-paper.md", "tuning.md"}
+GUIDE_PAGES = [page for page in PAGES if page.parent.name == "docs" and page.name not in TOO_LONG]
 REMOVED = {"recipes/NAME.toml", "benchmarks/search.py"}  # a placeholder, and a script that a page says is gone
 
 
@@ -142,8 +146,20 @@ def test_what_a_page_names_exists(page):
 def test_headings_that_a_page_links_to_exist(page):
     text = page.read_text(encoding="utf-8")
     for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", text):
-        headings = re.findall(r"^#+ (.*)$", (page.parent / target).read_text(encoding="utf-8"), flags=re.MULTILINE)
+        linked = page.parent / target if target else page
+        headings = re.findall(r"^#+ (.*)$", linked.read_text(encoding="utf-8"), flags=re.MULTILINE)
         assert anchor in [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings], target
+
+
+@pytest.mark.parametrize("page", GUIDE_PAGES, ids=lambda page: page.name)
+def test_a_page_can_be_read_in_one_sitting(page):
+    """Code does not count, and pages of the reference may be longer."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    words = [word for word in text.split() if re.search(r"\w", word)]
+    assert len(words) < MOST_WORDS, len(words)
+    for paragraph in re.split(r"\n\s*\n", text):
+        if not paragraph.startswith(("|", "- ", "* ")):
+            assert len(re.findall(r"\]\(", paragraph)) <= MOST_LINKS, f"a paragraph of links: {paragraph[:60]}"
 
 
 def test_the_guide_states_the_thresholds_of_the_advice():
