@@ -13,12 +13,23 @@ from asgat.cli.app import app
 from asgat.config import ASGATConfig
 
 ROOT = Path(__file__).resolve().parents[1]
-GUIDES = ["getting-started", "own-data", "choosing", "extending", "tuning", "use-on-my-graph", "use-in-pyg", "index"]
+GUIDES = [
+    "getting-started",
+    "own-data",
+    "choosing",
+    "extending",
+    "tuning",
+    "use-on-my-graph",
+    "use-in-pyg",
+    "index",
+    "leaderboard",
+]
+GUIDES += ["directed-edges", "baselines", "reproduce", "scale", "report", "explain", "results"]
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
 MOST_WORDS = 900  # of a page
 MOST_LINKS = 4  # of a paragraph
-TOO_LONG = {"deep.md", "linear-attention.md", "own-data.md", "results.md", "searches.md", "the-paper.md", "tuning.md"}
+TOO_LONG = {"deep.md", "linear-attention.md", "results.md", "searches.md", "the-paper.md", "tuning.md"}
 GUIDE_PAGES = [page for page in PAGES if page.parent.name == "docs" and page.name not in TOO_LONG]
 REMOVED = {"recipes/NAME.toml", "benchmarks/search.py"}  # a placeholder, and a script that a page says is gone
 
@@ -53,22 +64,23 @@ def quick_options(command):
     return ["--set", "epochs=10"] if command[1] in ("fit", "compare") else []
 
 
-def test_own_data_in_a_few_commands(asgat, tmp_path, monkeypatch):
+def test_pages_on_own_data(asgat, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    make, make_directed, python, validation = blocks("own-data", "python")
-    run(make)
-    run(make_directed)
-    all_commands = commands("own-data")
-    names = ["fit", "predict", "report", "fit", "explain", "compare", "tune", "fit", "bench", "fit", "explain"]
-    assert [command[1] for command in all_commands] == names
+    run(*blocks("use-on-my-graph", "python"))
+    run(*blocks("directed-edges", "python"))
     make_small_field(monkeypatch)
-    for command in all_commands:
-        if command[1] == "tune":
-            pytest.importorskip("optuna")
-        code, _, errors = asgat(*command[1:], *quick_options(command))
-        assert code == 0, errors
+    called = []
+    for page in ("own-data", "leaderboard", "directed-edges"):
+        for command in commands(page):
+            if command[1] == "tune":
+                pytest.importorskip("optuna")
+            code, _, errors = asgat(*command[1:], *quick_options(command))
+            assert code == 0, errors
+            called.append(command[1])
+    assert called == [*"fit predict report fit explain fit compare tune fit bench fit explain".split()]
     assert len(Path("predictions.csv").read_text(encoding="utf-8").splitlines()) == 301
-    scope = run(python.replace("epochs=50", "epochs=5"))
+    files, validation = blocks("classifier", "python")
+    scope = run(files.replace("epochs=50", "epochs=5"))
     np.testing.assert_array_equal(scope["probability"], scope["model"].predict_proba())
     assert 0.0 <= scope["accuracy"] <= 1.0
     scope = run(validation.replace("epochs=20", "epochs=10"))
