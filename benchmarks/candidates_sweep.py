@@ -1,4 +1,4 @@
-"""Error and bound by number of candidates, with trained filters; makes the figure of docs/linear-attention.md.
+"""Error and bound by number of candidates, with trained filters; makes the figure of docs/linear-attention-error.md.
 
 python benchmarks/candidates_sweep.py --datasets cora,chameleon --scale docs/results/scale.json --out docs
 """
