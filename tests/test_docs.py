@@ -24,12 +24,12 @@ GUIDES = [
     "index",
     "leaderboard",
 ]
-GUIDES += ["directed-edges", "baselines", "reproduce", "scale", "report", "explain", "results"]
+GUIDES += ["directed-edges", "baselines", "reproduce", "scale", "report", "explain", "results", "connections"]
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
 MOST_WORDS = 900  # of a page
 MOST_LINKS = 4  # of a paragraph
-TOO_LONG = {"deep.md", "results.md", "searches.md", "the-paper.md", "tuning.md"}
+TOO_LONG = {"deep.md", "results.md", "searches.md", "the-paper.md"}
 GUIDE_PAGES = [page for page in PAGES if page.parent.name == "docs" and page.name not in TOO_LONG]
 REMOVED = {"recipes/NAME.toml", "benchmarks/search.py"}  # a placeholder, and a script that a page says is gone
 
@@ -126,6 +126,11 @@ def test_the_tutorial_on_the_layer(capsys):
     assert scope["logits"].shape == (800, 2)
     assert scope["weights"].shape == (6,)
     assert scope["mask"].shape == (34, 34)
+
+
+def test_snippets_of_connections():
+    (code,) = blocks("connections", "python")
+    assert run(code)["out"].shape == (34, 4)
 
 
 def test_snippets_of_extending():
