@@ -29,7 +29,7 @@ extensions = [
     "sphinx_design",
     "generated_pages",
     "local_mathjax",
-    "repository_links",
+    "page_text",
 ]
 exclude_patterns = ["extensions", "results"]
 

@@ -24,9 +24,9 @@ class ASGATConv(nn.Module):
     Graphs" <https://arxiv.org/abs/2103.14187>`_.
 
     .. math::
-        h'_v = \Big\Vert_{m=1}^{heads} \sum_{u} a^{(m)}_{vu} \, x_u W, \qquad
-        a^{(m)}_v = \mathrm{softmax}\big(\mathrm{topK}(\psi^{(m)}_v, k)\big), \qquad
-        \psi^{(m)} = U g_m(\Lambda) U^\top
+        h'_v &= \Big\Vert_{m=1}^{heads} \sum_{u} a^{(m)}_{vu} \, x_u W \\
+        a^{(m)}_v &= \mathrm{softmax}\big(\mathrm{topK}(\psi^{(m)}_v, k)\big) \\
+        \psi^{(m)} &= U g_m(\Lambda) U^\top
 
     Attention is computed from the graph's Laplacian and the learned responses :math:`g_m` alone, so a node attends to
     near and far nodes alike. W is shared by the heads. The graph is an argument of :meth:`forward`; nothing in the

@@ -24,8 +24,9 @@ class DeepBlock(nn.Module):
     r"""A residual block: a node's own features, attention, filters and neighbour means, and a two-layer network.
 
     .. math::
-        z = \mathrm{LayerNorm}(h), \qquad c = [z, \mathrm{attention}(z), \mathrm{filters}(z), \mathrm{mean}(z)], \qquad
-        h' = h + W_2 \, \mathrm{GELU}(W_1 c)
+        z &= \mathrm{LayerNorm}(h) \\
+        c &= [z, \mathrm{attention}(z), \mathrm{filters}(z), \mathrm{mean}(z)] \\
+        h' &= h + W_2 \, \mathrm{GELU}(W_1 c)
 
     with biases and with dropout before :math:`W_2`.
 

@@ -1,4 +1,8 @@
-"""Links from pages to files outside ``docs/``: pages of the site where there is one, else the path of the file."""
+"""What pages have in the repository, as the site has it.
+
+Links to files outside ``docs/`` become links to a page of the site where there is one, else the path of the file. A score and its
+spread stay in one line.
+"""
 
 import re
 from typing import Any
@@ -8,21 +12,21 @@ PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md", "
 
 
 def setup(app: Any) -> dict[str, bool]:
-    app.connect("source-read", mend_links)
+    app.connect("source-read", mend)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
-def mend_links(app: Any, page: str, source: list[str]) -> None:
+def mend(app: Any, page: str, source: list[str]) -> None:
     if app.env.doc2path(page).suffix == ".md":
-        source[0] = LINK.sub(mended, source[0])
+        source[0] = LINK.sub(mended_link, source[0]).replace(" ± ", "\u00a0±\u00a0")
 
 
-def mended(link: re.Match[str]) -> str:
+def mended_link(link: re.Match[str]) -> str:
     """A link as the site has it.
 
-    >>> mended(LINK.match("[recipes](../src/asgat/recipes)"))
+    >>> mended_link(LINK.match("[recipes](../src/asgat/recipes)"))
     'recipes (`src/asgat/recipes`)'
-    >>> mended(LINK.match("[how to add a filter](../CONTRIBUTING.md#how-to-add)"))
+    >>> mended_link(LINK.match("[how to add a filter](../CONTRIBUTING.md#how-to-add)"))
     '[how to add a filter](/contributing.md#how-to-add)'
     """
     text, path, anchor = link[1], link[2], link[3] or ""
