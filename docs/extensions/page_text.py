@@ -1,7 +1,7 @@
 """What pages have in the repository, as the site has it.
 
-Links to files outside ``docs/`` become links to a page of the site where there is one, else the path of the file. A score and its
-spread stay in one line.
+Links to files outside ``docs/`` become links to a page of the site where there is one, else the path of the file. A
+score and its spread stay in one line.
 """
 
 import re
