@@ -33,7 +33,6 @@ GUIDES += [
     "explain",
     "results",
     "connections",
-    "paper-forms",
     "heat",
     "authors-program",
 ]
