@@ -12,6 +12,7 @@ from asgat.data import load_dataset
 from asgat.determinism import NOTE, be_deterministic
 from asgat.nn.registry import make_config
 from asgat.recipe import load_config
+from asgat.training import lanes
 from asgat.training.runner import Callbacks, run
 
 TOLERANCE = 1e-4  # of losses, between numbers of threads; docs/reliability.md
@@ -68,8 +69,16 @@ def same_up_to_rounding(one, two):
     return losses[0] == [pytest.approx(pair, abs=TOLERANCE) for pair in losses[1]]
 
 
+@pytest.mark.parametrize("model", MODELS)
+def test_small_runs_do_not_depend_on_the_number_of_threads(model):
+    one, two = with_one_thread_and_two(lambda: numbers(model))
+    assert one == two
+
+
 @pytest.mark.parametrize("model", ["gcn", "asgat-plus"])
-def test_the_number_of_threads_changes_losses_by_rounding_only(model):
+def test_in_larger_ones_it_changes_losses_by_rounding_only(model, monkeypatch):
+    monkeypatch.setattr(lanes, "ONE_THREAD", 0)
+    monkeypatch.setattr(lanes, "PER_THREAD", 1)
     assert same_up_to_rounding(*with_one_thread_and_two(lambda: numbers(model, epochs=10)[1]))
 
 

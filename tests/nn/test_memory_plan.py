@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from tests.strategies import ZOO
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -108,7 +107,7 @@ def test_estimates_are_within_a_factor_of_two_of_what_is_kept(graph, values):
 )
 def test_estimates_to_the_byte(values, expected, monkeypatch):
     """A path of 500 nodes: 998 entries, so a matrix is 12 · 1,498 = 17,976 bytes; 8 heads keep 16,000 pairs."""
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    monkeypatch.setattr("asgat.threads._given", 3)
     path = Graph.from_edges([list(range(499)), list(range(1, 500))])
     small: dict[str, Any] = {"heads": 3, "out_heads": 2, "layers": 3, "hidden": 8, "order": 7}
     small |= {"candidates": 6, "k": 4}

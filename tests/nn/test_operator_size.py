@@ -49,7 +49,7 @@ def test_conjugate_gradients(monkeypatch):
 
 @pytest.mark.parametrize("item", [2, 4])
 def test_tables(item, monkeypatch):
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    monkeypatch.setattr("asgat.threads._given", 3)
     per_entry = 4 + 8 * item
     assert truncated_table_size(N, 8, 6, item) == (N * 6 * per_entry + 9 * N, 64 * N + (64 << 20), 0)
     entries = round(N * 44.996 * per_entry)

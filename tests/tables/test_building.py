@@ -16,8 +16,8 @@ def test_all_rows_by_default_and_the_given_ones_otherwise():
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_map_in_order_takes_as_many_threads_as_torch_and_little_ahead(threads, monkeypatch):
-    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+def test_map_in_order_takes_as_many_threads_as_it_may_and_little_ahead(threads, monkeypatch):
+    monkeypatch.setattr("asgat.threads._given", threads)
     taken: list[int] = []
     names = set()
 

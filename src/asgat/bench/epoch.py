@@ -17,6 +17,7 @@ from asgat.errors import AsgatError, suggest
 from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.registry import make_config, model_spec
 from asgat.training.inputs import make_inputs, normalise_rows
+from asgat.training.lanes import Layout
 from asgat.training.program import CapturedEpochs, EagerEpochs, Program, Task
 from asgat.training.run_state import Job, Run
 from asgat.tuning.space import CHEBYSHEV
@@ -135,20 +136,22 @@ def timer(
     captured: bool,
     kind: type[Program] = Program,
 ) -> Callable[[], float]:
-    """A function that runs a few epochs and returns the milliseconds of one."""
+    """A function that runs a few epochs and returns the milliseconds of one, on as many threads as in a training."""
     task = Task(lambda _: build(), inputs, torch.from_numpy(data.y).to(device), data.metric)
     program = kind(task, [Run(Job(data.splits[0], 0, config), 0.0)], [None])
-    on_cuda = device.type == "cuda"
+    layout, on_cuda = Layout.of(task, config), device.type == "cuda"
     epochs = CapturedEpochs(program) if captured and on_cuda else EagerEpochs(program)
-    for _ in range(2 if on_cuda else 1):
-        epochs.run(16)  # compiles and warms up
+    with layout.limit():
+        for _ in range(2 if on_cuda else 1):
+            epochs.run(16)  # compiles and warms up
 
     def run() -> float:
-        started, count = time.perf_counter(), 0
-        while count < (64 if on_cuda else 1) or (time.perf_counter() - started < 0.2):
-            count += len(epochs.run(16))
-        if on_cuda:
-            torch.cuda.synchronize(device)
-        return 1000 * (time.perf_counter() - started) / count
+        with layout.limit():
+            started, count = time.perf_counter(), 0
+            while count < (64 if on_cuda else 1) or (time.perf_counter() - started < 0.2):
+                count += len(epochs.run(16))
+            if on_cuda:
+                torch.cuda.synchronize(device)
+            return 1000 * (time.perf_counter() - started) / count
 
     return run

@@ -21,6 +21,7 @@ from asgat.cli.runs import runs
 from asgat.cli.train import compare, train
 from asgat.cli.tune import tune
 from asgat.errors import AsgatError, hardware_error
+from asgat.threads import wait_passively
 
 OUTPUT = ("--quiet", "-q", "--verbose", "-v")  # options of all commands
 YOUR_GRAPH, BENCHMARKS, RESEARCH = "Your graph", "Benchmarks", "Research"
@@ -91,6 +92,7 @@ app.command(rich_help_panel=RESEARCH, epilog="Example: asgat embed karate --dime
 
 def main() -> None:
     """Runs the command line; bad input is reported in a sentence with exit code 2."""
+    wait_passively()
     start = perf_counter()
     begin_output()
     try:

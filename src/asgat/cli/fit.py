@@ -35,6 +35,7 @@ def fit(
     seed: options.Seed = 0,
     device: options.Device = "auto",
     deterministic: options.Deterministic = False,
+    threads: options.Threads = None,
     out: Annotated[Path | None, typer.Option(help="Run directory. Default: runs/FOLDER-MODEL-seedN.")] = None,
     fresh: options.Fresh = False,
     tensorboard: options.TensorBoard = None,

@@ -8,6 +8,7 @@ import typer
 
 from asgat.cli.output import check_json, detail, notes
 from asgat.errors import AsgatError
+from asgat.threads import set_threads
 
 
 def complete_dataset(incomplete: str) -> list[str]:
@@ -44,7 +45,17 @@ Settings = Annotated[
 Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: cuda where there is one.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Discard what the run directory holds.")]
 Deterministic = Annotated[bool, typer.Option("--deterministic", help="On CUDA: bit-identical results, slower.")]
+Threads = Annotated[
+    int | None,
+    typer.Option(min=1, help="CPU threads. Default: by the work of an epoch.", callback=lambda n: fix_threads(n)),
+]
 TensorBoard = Annotated[Path | None, typer.Option(metavar="DIR", help="Also log every epoch for TensorBoard.")]
+
+
+def fix_threads(count: int | None) -> int | None:
+    """Fixes the number of CPU threads of this command; None leaves it to each training."""
+    set_threads(count)
+    return count
 
 
 def check_device(name: str, deterministic: bool = False) -> Any:

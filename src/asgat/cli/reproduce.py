@@ -25,6 +25,7 @@ def reproduce(
     seeds: Annotated[str, typer.Option(help="Seeds, as in 0-2 or 0,1.")] = "0,1,2",
     device: options.Device = "auto",
     deterministic: options.Deterministic = False,
+    threads: options.Threads = None,
     fresh: options.Fresh = False,
     data_dir: options.DataDir = None,
 ) -> None:

@@ -36,6 +36,7 @@ def tune(
     ] = None,
     protocol: options.Protocol = None,
     device: options.Device = "auto",
+    threads: options.Threads = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the results. Default: in runs.")] = None,
     data_dir: options.DataDir = None,
     json: options.Json = None,

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import torch
 
 from asgat.tables.exact_builder import WIDTH
+from asgat.threads import available_threads
 
 CACHE, BLOCK = 4 << 30, 1 << 30  # what a dense Chebyshev operator keeps, and works with at one time, at most
 DEVICE_BLOCK = 4 << 30  # working memory of the exact builder on an accelerator
@@ -52,7 +53,7 @@ def exact_table_size(nodes: int, orders: int, per_node: float, item: int, device
     """A candidate table built from all orders of every row; ``per_node`` candidates on average."""
     entries = round(nodes * per_node * (4 + orders * item))
     if device.type == "cpu":
-        working = min(torch.get_num_threads(), -(-nodes // WIDTH)) * nodes * (orders * 8 + 1) * WIDTH
+        working = min(available_threads(), -(-nodes // WIDTH)) * nodes * (orders * 8 + 1) * WIDTH
     else:
         working = min(DEVICE_BLOCK, nodes * nodes * orders * 8)
     # Its parts are concatenated at the end, which copies them.

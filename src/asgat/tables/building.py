@@ -11,6 +11,7 @@ import torch
 
 from asgat.errors import AsgatError
 from asgat.tables.candidate_table import ROUNDING
+from asgat.threads import available_threads
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -32,12 +33,12 @@ def check_build(num_nodes: int, order: int, candidates: int, rows: Any, dtype: t
 
 
 def map_in_order(function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
-    """``map`` over as many threads as torch uses, for functions that release the interpreter's lock.
+    """``map`` over as many threads as this process may use, for functions that release the interpreter's lock.
 
     Results come in the order of the items and few wait at a time, so neither memory nor results depend on the number
     of threads; an interrupt stops after the items in progress.
     """
-    workers = max(1, torch.get_num_threads())
+    workers = available_threads()
     with ThreadPoolExecutor(workers) as pool:
         waiting: deque[Future[Result]] = deque()
         try:

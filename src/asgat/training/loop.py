@@ -1,5 +1,6 @@
 """The training loop: every run of every command goes through it."""
 
+import logging
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -30,6 +31,7 @@ from asgat.training.run_state import (
     member_seed,
 )
 
+log = logging.getLogger(__name__)
 OWN_SETTINGS = ("lr", "weight_decay", "dropout")  # in which stacked runs may differ
 Progress = Callable[[Job, Epoch], None]
 MakeProgram = Callable[[Task, Sequence[Run], Sequence[State | None]], Program | ProgramGroup]
@@ -114,11 +116,13 @@ def ensemble_result(task: Task, job: Job, outcomes: Sequence[Outcome]) -> Outcom
     state = {f"members.{i}.{name}": value for i, one in enumerate(members) for name, value in one.state.items()}
     model = task.example(job.config)
     model.load_state_dict(state)
+    with Layout.of(task, job.config).limit():
+        scores = evaluate(model.to(task.y.device), task.inputs, task.y, job.split, task.metric)
     return RunResult(
         seed=job.seed,
         epochs=sum(member.epochs for member in members),
         best_epoch=members[0].best_epoch,
-        **evaluate(model.to(task.y.device), task.inputs, task.y, job.split, task.metric),
+        **scores,
         restarts=sum(member.restarts for member in members),
         seconds=sum(member.seconds for member in members),
         history=joined_history(members),
@@ -152,10 +156,13 @@ def train_runs(
             _check_best_states(task, runs)
         yield from ((i, run) for i, run in enumerate(runs) if run.finished)
         waiting = [i for i, run in enumerate(runs) if not run.finished and not paused(run)]
-        config, layout, room = runs[0].job.config, Layout(), 1
-        if make_program is None and task.stacks(config):
+        config, room = runs[0].job.config, 1
+        stacks = make_program is None and task.stacks(config)
+        layout = Layout.of(task, config, stacks)
+        if waiting:
+            log.info(layout.sentence())
+        if stacks:
             _check_settings([run.job.config for run in runs])
-            layout = Layout.of(task, config)
             room = layout.room(at_once) or len(runs)
         if layout.lanes > 1:
             executor = resources.enter_context(ThreadPoolExecutor(layout.lanes))
@@ -164,7 +171,7 @@ def train_runs(
             make_program = MinibatchProgram if getattr(config, "batch_size", None) is not None else Program
         while waiting:
             active = waiting[:room]
-            with layout.threads():
+            with layout.limit():
                 own = {i: snapshots.pop(i, None) for i in active}
                 program = make_program(task, [runs[i] for i in active], list(own.values()))
                 _train_until_runs_end(program, runs, active, snapshots, progress, checkpointer, paused)

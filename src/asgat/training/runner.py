@@ -20,6 +20,7 @@ from asgat.nn.memory_plan import plan
 from asgat.nn.registry import model_spec
 from asgat.training.checkpoint import Checkpointer
 from asgat.training.inputs import check_direction, make_inputs
+from asgat.training.lanes import Layout
 from asgat.training.loop import train_jobs
 from asgat.training.program import CapturedEpochs, Task
 from asgat.training.result import describe_settings, result_row, run_figures, summarise
@@ -102,7 +103,9 @@ def run(
                 if isinstance(outcome, DivergedError):
                     raise outcome
                 i = missing[position]
-                row = result_row(i, run_figures(task, config, splits[i], outcome), device)
+                with Layout.of(task, config).limit():
+                    figures = run_figures(task, config, splits[i], outcome)
+                row = result_row(i, figures, device)
                 if callbacks.finished:
                     callbacks.finished(i, outcome.state, task.inputs)
                 if directory:
