@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 
 from asgat.bench import scale
+from asgat.threads import available_cores
 
 ROW = {"build_s": 1.0, "epoch_s": 0.5, "peak_memory_mb": 10.0, "edges": 7, "certified_share": 0.5,
        "mean_bound": 1e-3, "max_bound": 1e-2}  # fmt: skip
@@ -31,6 +32,17 @@ def test_epoch(bench, small, place):
     assert values["device"] == "cpu"
     assert [row["dataset"] for row in values["rows"]] == ["karate"]
     assert values["rows"][0]["speedup_vs_gat"] > 0
+
+
+def test_epoch_next_to_busy_processes(bench, small, place):
+    arguments = "epoch", "--datasets", "karate", "--repeats", 1, "--busy", 2, "--threads", 1, "--json", "busy.json"
+    code, output, _ = bench(*arguments)
+    assert code == 0
+    assert "2 busy" in output
+    values = read(place / "busy.json")
+    assert (values["busy"], values["cores"]) == (2, available_cores())
+    (row,) = values["rows"]
+    assert row["ratio"] == pytest.approx(row["busy_ms"] / row["quiet_ms"])
 
 
 def test_epoch_of_the_deep_model(bench, small, place):
@@ -77,6 +89,7 @@ def test_scale(bench, monkeypatch, place):
         (["epoch", "--datasets", "koraa"], "'koraa'"),
         (["certificate", "--datasets", "koraa"], "'koraa'"),
         (["epoch", "--datasets", "karate"], "No published settings for 'karate'"),
+        (["epoch", "--busy", 1, "--model", "asgat-deep"], "--busy is for --model asgat-cheb."),
         (["epoch", "--datasets", " , "], "--datasets is empty; give names separated by commas."),
         (["certificate", "--datasets", ""], "--datasets is empty"),
         (["epoch", "--model", "gcn"], "--model must be asgat-cheb or asgat-deep, not 'gcn'."),

@@ -13,6 +13,7 @@ from asgat.cli.options import (
 )
 from asgat.config import ASGATConfig, TrainConfig
 from asgat.errors import AsgatError
+from asgat.threads import given_threads
 
 
 @pytest.mark.parametrize(
@@ -124,3 +125,26 @@ def test_names_are_completed():
     assert complete_model("asgat-d") == ["asgat-deep"]
     assert "gcn" in complete_model("")
     assert complete_dataset("nosuch") == []
+
+
+@pytest.mark.parametrize("command", ["train", "compare", "fit", "tune", "reproduce", "bench epoch"])
+def test_the_commands_that_train_take_a_number_of_threads(command, asgat):
+    code, _, error = asgat(*command.split(), "--threads", "0")
+    assert code == 2
+    assert "--threads" in error
+    assert given_threads() is None
+
+
+def test_the_number_of_threads_is_that_of_one_command(asgat, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    used = []
+
+    def stop(*_, **__):
+        used.append(given_threads())
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("asgat.training.runner.run", stop)
+    for options, expected in ((["--threads", "3"], 3), ([], None)):
+        with pytest.raises(ZeroDivisionError):
+            asgat("train", "karate", "--splits", "0", *options)
+        assert used[-1] == expected

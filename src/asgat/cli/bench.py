@@ -33,7 +33,9 @@ def epoch(
     model: Model = "asgat-cheb",
     set_: options.Settings = None,
     device: options.Device = "auto",
+    threads: options.Threads = None,
     repeats: Annotated[int, typer.Option(help="Measurements per model; the models take turns.", min=1)] = 7,
+    busy: Annotated[int, typer.Option(help="Time ASGAT with this many busy processes, and without.", min=0)] = 0,
     data_dir: options.DataDir = None,
     json: options.Json = None,
 ) -> None:
@@ -41,7 +43,10 @@ def epoch(
 
     asgat-deep, with the settings of the recipe and --set, is timed next to a residual GraphSAGE of the same width and
     depth, in the usual form and tuned. Your own graph is timed with the settings of `asgat fit --model`.
+
+    With --busy only ASGAT is timed, in turns without and with other processes that compute on the same machine.
     """
+    from asgat.bench.busy import bench_busy
     from asgat.bench.epoch import TABLE, bench_epoch, published_config
 
     check_model(model)
@@ -53,6 +58,8 @@ def epoch(
     if datasets is not None or not graph.given():
         names = [*options.parse_names("--datasets", default if datasets is None else datasets)]
     sources = (load_source(name, graph, data_dir=data_dir) for name in names)
+    if busy and model != "asgat-cheb":
+        raise AsgatError("--busy is for --model asgat-cheb.")
     if model == "asgat-deep":
         _deep_epoch(sources, set_ or [], place, repeats, json)
         return
@@ -62,7 +69,11 @@ def epoch(
     with notes.status("") as status:
         for source in sources:
             config: Any = source.config(model, TABLE) if source.user else published_config(source.name)
-            rows.append(bench_epoch(source.dataset_for(model), config, place, status.update, repeats))
+            timed = source.dataset_for(model), config, place, status.update, repeats
+            rows.append(bench_busy(*timed, busy) if busy else bench_epoch(*timed))
+    if busy:
+        _print_busy(rows, str(place), repeats, busy, json)
+        return
     headings = ("data set", "asgat", "gat", "gat tuned", "all pairs", "× gat", "× tuned", "candidates")
     table = _table(f"Milliseconds per epoch on {place}, medians of {repeats}", headings)
     for row in rows:
@@ -71,6 +82,17 @@ def epoch(
         table.add_row(row["dataset"], *times, *ratios)
     console.print(table)
     write_json(json, {"device": str(place), "rows": rows})
+
+
+def _print_busy(rows: list[dict[str, Any]], device: str, repeats: int, busy: int, json: Path | None) -> None:
+    from asgat.threads import available_cores
+
+    title = f"Milliseconds per epoch on {device},\nmedians of {repeats}, {available_cores()} cores"
+    table = _table(title, ("data set", "quiet", f"{busy} busy", "ratio"))
+    for row in rows:
+        table.add_row(row["dataset"], *(_number(row[key]) for key in ("quiet_ms", "busy_ms", "ratio")))
+    console.print(table)
+    write_json(json, {"device": device, "busy": busy, "cores": available_cores(), "rows": rows})
 
 
 def _deep_epoch(sources: Iterable[Source], settings: list[str], device: Any, repeats: int, json: Path | None) -> None:
@@ -102,6 +124,7 @@ def _deep_epoch(sources: Iterable[Source], settings: list[str], device: Any, rep
 def certificate(
     datasets: options.Datasets = "cora,chameleon,squirrel,citeseer",
     device: options.Device = "auto",
+    threads: options.Threads = None,
     epochs: Annotated[int, typer.Option(help="Largest number of training epochs.", min=1)] = 2000,
     data_dir: options.DataDir = None,
     json: options.Json = None,
