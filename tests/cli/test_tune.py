@@ -5,11 +5,13 @@ import tomllib
 import pytest
 from tests.training.tiny import tiny_dataset
 
-from asgat.cli.tune import command, recipe_text
+from asgat.cli.tune import command, fast_sentence, recipe_text
 from asgat.errors import AsgatError
 from asgat.recipe import check_recipe, load_config, read_recipe_file
 
 pytest.importorskip("optuna")
+from asgat.tuning.evaluation import TrialScore
+
 QUICK = ["--splits", "0-1", "--set", "epochs=8", "--set", "hidden=4", "--set", "max_restarts=0"]
 SCORES = ("micro_f1", "macro_f1", "roc_auc", "test")
 
@@ -67,6 +69,36 @@ def test_a_search_writes_a_log_a_recipe_and_a_figure(model, done, place):
     again = json.loads((place / "trained.json").read_text())
     assert again["model"] == model
     assert again["val_micro_f1"] == pytest.approx(max(row["value"] for row in more), abs=1e-6)
+
+
+def test_of_trials_as_good_as_the_best_the_fastest_is_taken(done, place, monkeypatch):
+    scores = iter([(0.80, 9.0), (0.60, 1.0), (0.799, 3.0)])
+
+    class Fake:
+        splits = range(4)
+
+        def __init__(self, *_):
+            pass
+
+        def __call__(self, configs):
+            drawn = [next(scores) for _ in configs]
+            return [TrialScore(value, 0.02, value, value, 5.0, 0, 0, seconds) for value, seconds in drawn]
+
+    monkeypatch.setattr("asgat.tuning.evaluation.Evaluation", Fake)
+    search = ["tune", "karate", "--model", "mlp", *QUICK, "--trials", 3, "--out", "out", "--json", "j.json"]
+    output = done(*search, "--prefer-fast")
+    assert "Trial 2 trains in 3.0 s instead of 9.0 s, and is within half a standard error of the best: 79.90" in output
+    found, result = read_found(place / "out"), json.loads((place / "j.json").read_text())
+    assert (found["trial"], found["val_micro_f1"]) == (2, 0.799)
+    assert "--prefer-fast" in found["command"]
+    assert (result["best"]["trial"], result["fast"]["trial"]) == (0, 2)
+    assert "Trial 2 trains" not in done(*search), "only where it was asked for"
+    assert read_found(place / "out")["trial"] == 0
+
+
+def test_the_best_may_be_the_fastest():
+    row = {"trial": 4, "value": 0.8, "seconds": 2.0}
+    assert fast_sentence(row, row).startswith("Trial 4 is both the best and the fastest")
 
 
 def test_a_search_by_another_metric_says_so(done, place, monkeypatch):

@@ -28,6 +28,9 @@ def tune(
     folds: Annotated[int, typer.Option(help="Folds of the training nodes that are held out and scored; 0: none.")] = 0,
     macro: Annotated[bool, typer.Option("--macro", help="Score by the mean of score and macro-F1.")] = False,
     both: Annotated[bool, typer.Option("--both", help="With --folds: score on validation nodes too.")] = False,
+    prefer_fast: Annotated[
+        bool, typer.Option("--prefer-fast", help="Of trials as good as the best, take the one that trains fastest.")
+    ] = False,
     set_: options.Settings = None,
     batch: Annotated[int, typer.Option(help="Trials of one architecture trained at a time.", min=1)] = 4,
     seconds: Annotated[float | None, typer.Option(help="Start no trial after this many seconds.")] = None,
@@ -48,12 +51,15 @@ def tune(
     With --folds the score is that of held-out training nodes, and the validation nodes only stop the training. This
     takes longer, and is more reliable if there are few validation nodes.
 
+    With --prefer-fast the recipe is the cheapest trial within half a standard error of the best score.
+
     A setting given with --set is fixed. A stopped command resumes when it is started again; started several times at
     once with the same storage, the processes work on one study in parallel.
     """
     from asgat.errors import AsgatError
     from asgat.files.atomic import write_atomic
     from asgat.nn.registry import model_spec
+    from asgat.tuning.cheapest import cheapest
     from asgat.tuning.evaluation import Evaluation
     from asgat.tuning.space import make_search_space
     from asgat.tuning.storage import open_storage, workers_folder
@@ -95,33 +101,46 @@ def tune(
     with resumable("Finished trials are saved"):
         tuner.run(evaluation, trials, seconds, on_trial)
     rows, best = tuner.rows(), tuner.best()
+    fast = cheapest(rows, len(evaluation.splits))
+    chosen = fast if prefer_fast else best
     write_log(log, about, rows)
     scored = "held_out_and_val" if both else "held_out" if folds else "val"
     words = {"model": model, "trials": trials, "seed": seed, "splits": splits != "0-9" and splits, "folds": folds}
-    words |= {"both": both, "macro": macro, "batch": batch != 4 and batch, "protocol": protocol}
+    words |= {"both": both, "macro": macro, "prefer-fast": prefer_fast}
+    words |= {"batch": batch != 4 and batch, "protocol": protocol}
     found = {
         "command": command(source.words, words, set_ or []),
         "seed": seed,
         "trials": len(rows),
-        "trial": best["trial"],
-        f"{scored}_{data.metric}{'_and_macro' if macro else ''}": round(best["value"], 6),
+        "trial": chosen["trial"],
+        f"{scored}_{data.metric}{'_and_macro' if macro else ''}": round(chosen["value"], 6),
     }
     if source.user:
         found |= {"dataset": source.name, "data": source.user.digest, "date": date.today().isoformat()}
-    write_atomic(out / "recipe.toml", recipe_text(model, best["settings"], found).encode())
+    write_atomic(out / "recipe.toml", recipe_text(model, chosen["settings"], found).encode())
     nodes = "held-out training nodes" if folds else "validation nodes"
     nodes += (" and validation nodes" if both else "") + (", mean of score and macro-F1" if macro else "")
     title = f"{model} on {source.name}: {len(rows)} trials, best {100 * best['value']:.2f} % on {nodes}"
     figure = study_figure(rows, search.space, out / "search.png", title)
     console.print(best_table(rows, list(search.space), nodes))
+    if prefer_fast:
+        say(fast_sentence(best, fast), wrap=True)
     for label, path in (("recipe", out / "recipe.toml"), ("log", log), ("figure", figure)):
         say(f"{label + ':':8} {path}")
-    write_json(json, {**about, "held": search.fixed, "best": best, "found": found, "rows": rows})
+    write_json(json, {**about, "held": search.fixed, "best": best, "fast": fast, "found": found, "rows": rows})
 
 
 def percent(row: dict[str, Any]) -> str:
     diverged = f", {row['diverged']} runs diverged" if row.get("diverged") else ""
     return f"{100 * row['value']:.2f} ± {100 * row.get('std', 0.0):.2f}{diverged}"
+
+
+def fast_sentence(best: dict[str, Any], fast: dict[str, Any]) -> str:
+    """What the cheapest trial within half a standard error of the best one saves."""
+    if fast["trial"] == best["trial"]:
+        return f"Trial {best['trial']} is both the best and the fastest within half a standard error of it."
+    saved = f"trains in {fast['seconds']:.1f} s instead of {best['seconds']:.1f} s"
+    return f"Trial {fast['trial']} {saved}, and is within half a standard error of the best: {percent(fast)}."
 
 
 def best_table(rows: list[dict[str, Any]], searched: list[str], nodes: str, count: int = 5) -> Table:
