@@ -173,12 +173,13 @@ def printed(table, width):
 
 def test_scores_fit_80_columns(cells):
     spread = {"mean": 0.912, "std": 0.083, "per_run": [0.912]}
-    row: dict[str, Any] = {"dataset": "minesweeper", "model": "asgat-linear", "rows": [{}] * 10, "restarts": 123}
+    row: dict[str, Any] = {"dataset": "minesweeper", "model": "asgat-linear", "restarts": 123}
+    row["rows"] = [{"seconds": 123.456}] * 10
     row |= {"micro_f1": spread, "macro_f1": spread, "roc_auc": spread, "val_roc_auc": 0.75, "epochs": 1000.0}
     row |= {"ms_per_epoch": 1234.5, "parameters": 123_456_789}
     figures = ["asgat-linear", *["91.2 ± 8.3"] * 3]
     for table, more in (
-        (comparison_table([row]), ["1234.5", "123,456,789"]),
+        (comparison_table([row]), ["1234.5", "1234.6", "123,456,789"]),
         (result_table(row), ["75.0", "10", "123", "1000", "1234.5"]),
     ):
         text = printed(table, 80)
@@ -250,6 +251,7 @@ def test_the_name_of_a_graph_is_not_markup():
         "micro_f1": spread,
         "macro_f1": spread,
         "ms_per_epoch": 1.0,
+        "rows": [],
         "parameters": 2,
     }
     print_to = StringIO()

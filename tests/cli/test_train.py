@@ -243,7 +243,8 @@ def test_compare_prints_one_row_per_model(asgat, cells, place):
         assert row["runs"] == [0, 2]
         shown = next(line for line in cells(output) if line[0] == row["model"])
         assert shown[1] == f"{100 * row['micro_f1']['mean']:.1f} ± {100 * row['micro_f1']['std']:.1f}"
-        assert shown[3:] == [f"{row['ms_per_epoch']:.1f}", f"{row['parameters']:,}"]
+        seconds = sum(run["seconds"] for run in row["rows"])
+        assert shown[3:] == [f"{row['ms_per_epoch']:.1f}", f"{seconds:.1f}", f"{row['parameters']:,}"]
     assert output.count("Test scores on karate") == 1
     assert "comparison:      all/karate-comparison.png" in output
     assert (place / "all/karate-comparison.png").read_bytes().startswith(b"\x89PNG")

@@ -213,8 +213,15 @@ def result_table(result: Row) -> Table:
 
 
 def comparison_table(rows: Sequence[Row]) -> Table:
-    """One row per model."""
-    times = [{"ms per epoch": f"{row['ms_per_epoch']:.1f}", "parameters": f"{row['parameters']:,}"} for row in rows]
+    """One row per model; the seconds are those of training all its runs."""
+    times = [
+        {
+            "ms per epoch": f"{row['ms_per_epoch']:.1f}",
+            "seconds": f"{sum(run['seconds'] for run in row['rows']):.1f}",
+            "parameters": f"{row['parameters']:,}",
+        }
+        for row in rows
+    ]
     return _scores_table(rows, times)
 
 
