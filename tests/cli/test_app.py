@@ -146,6 +146,13 @@ def test_verbose_prints_device_settings_and_time(asgat):
     assert re.fullmatch(r"\d+\.\d s", seconds)
 
 
+def test_verbose_prints_the_threads_of_a_training(asgat):
+    *_, errors = asgat(*TRAIN, "--verbose")
+    assert "Threads on the CPU: 1 thread, by the work of an epoch." in errors.splitlines()
+    *_, errors = asgat(*TRAIN, "--verbose", "--fresh", "--threads", 2)
+    assert "Threads on the CPU: 2 threads, as given." in errors.splitlines()
+
+
 def test_quiet_and_verbose_exclude_each_other(refused):
     assert "contradict each other" in refused("--quiet", "models", "-v")
 

@@ -1,3 +1,4 @@
+import logging
 import os
 import re
 import signal
@@ -257,3 +258,17 @@ def test_the_name_of_a_graph_is_not_markup():
     print_to = StringIO()
     Console(width=80, file=print_to).print(comparison_table([row]))
     assert "Test scores on [/red]" in print_to.getvalue()
+
+
+def test_verbose_prints_what_the_package_reports_once(capsys):
+    log = logging.getLogger("asgat.training.loop")
+    try:
+        for verbose in (True, False, True):
+            output.begin_output(verbose=verbose)
+            for text in ("1 thread", "1 thread", "2 threads"):
+                log.info(text)
+            log.debug("more than anyone wants")
+            assert capsys.readouterr().err.splitlines() == (["1 thread", "2 threads"] if verbose else [])
+    finally:
+        output.begin_output()
+    assert not logging.getLogger("asgat").handlers

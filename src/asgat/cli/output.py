@@ -1,5 +1,6 @@
 """What commands print and write: consoles, sentences, tables, the live bar of a training, and JSON files."""
 
+import logging
 import os
 import re
 import signal
@@ -50,11 +51,32 @@ errors = SafeConsole(highlight=False, emoji=False, stderr=True)
 STDOUT = Path("-")
 
 
+class LogDetails(logging.Handler):
+    """Prints what the package reports, such as the number of threads, as details; once if it is repeated."""
+
+    last = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        if text != self.last:
+            detail(text)
+        self.last = text
+
+
+log, _log_details = logging.getLogger("asgat"), LogDetails()
+
+
 def begin_output(quiet: bool = False, verbose: bool = False) -> None:
     """Sets the consoles for a command: ``quiet`` prints nothing but errors, ``verbose`` prints details."""
     console.stderr = errors.quiet = False
     console.quiet = notes.quiet = quiet
     details.quiet = not verbose
+    log.removeHandler(_log_details)
+    log.setLevel(logging.NOTSET)
+    if verbose:
+        _log_details.last = ""
+        log.addHandler(_log_details)
+        log.setLevel(logging.INFO)
 
 
 def say(text: str, wrap: bool = False) -> None:
