@@ -16,9 +16,7 @@ CONFIG = ASGATConfig(order=4, heads=2, hidden=4, k=3, form="table")
 
 def test_a_row_has_both_times_and_their_ratio():
     said: list[str] = []
-    row = bench_busy(
-        load_dataset("karate"), CONFIG, torch.device("cpu"), said.append, repeats=1, busy=1
-    )
+    row = bench_busy(load_dataset("karate"), CONFIG, torch.device("cpu"), said.append, repeats=1, busy=1)
     assert (row["dataset"], row["nodes"]) == ("karate", 34)
     assert row["quiet_ms"] > 0 < row["busy_ms"]
     assert row["ratio"] == pytest.approx(row["busy_ms"] / row["quiet_ms"])
