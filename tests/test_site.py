@@ -1,5 +1,6 @@
 """The site of the documentation: it is built without a warning, works offline, and holds everything public."""
 
+import doctest
 import importlib
 import importlib.util
 import pkgutil
@@ -85,6 +86,21 @@ def test_every_link_inside_the_site_has_a_target(site):
             if not target.is_file() or (place and place not in parsed(target).anchors):
                 wrong.append(f"{page.relative_to(site)}: {address}")
     assert wrong == []
+
+
+def test_links_to_files_outside_the_pages_are_mended(site):
+    scores = parsed(site / "reference/baseline-scores.html").links
+    assert "../baselines.html" in scores
+    assert "contributing.html#how-to-add" in [link.rstrip("-") for link in parsed(site / "extending.html").links]
+    assert '<span class="pre">src/asgat/recipes</span>' in (site / "reference/search-log.html").read_text(
+        encoding="utf-8"
+    )
+
+
+def test_examples_of_the_extensions(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs" / "extensions")
+    results = doctest.testmod(importlib.import_module("page_text"))
+    assert (results.failed, results.attempted) == (0, 4)
 
 
 def public_names():
