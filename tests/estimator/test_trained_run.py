@@ -97,3 +97,10 @@ def test_a_run_without_its_graph_is_refused(trained, tmp_path):
     (own(trained, tmp_path) / "graph.npz").unlink()
     with pytest.raises(AsgatError, match=r"has no graph.npz, the graph its model was trained on; use a run directory"):
         load_run(tmp_path)
+
+
+@pytest.mark.parametrize("left", ["leaderboard.json", "unfinished.safetensors"])
+def test_an_unfinished_training_is_told(tmp_path, left):
+    (tmp_path / left).touch()
+    with pytest.raises(AsgatError, match="holds an unfinished training; start the same command again"):
+        load_run(tmp_path)

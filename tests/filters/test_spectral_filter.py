@@ -15,6 +15,7 @@ from asgat.filters import (
     SpectralFilter,
     WalkFilter,
 )
+from asgat.filters.spectral_filter import build_filter
 
 MAKERS = {
     "MLPFilter": MLPFilter,
@@ -130,3 +131,12 @@ def test_in_double_precision_whatever_that_of_the_parameters(make):
         assert found.grad is not None
         assert expected.grad is not None
         assert torch.equal(found.grad, expected.grad.float()), "rounded once"
+
+
+@pytest.mark.parametrize(
+    "wrong", [MLPFilter(4), "heat", lambda heads: heads, None], ids=["object", "name", "int", "None"]
+)
+def test_what_is_no_class_of_filters_is_refused(wrong):
+    with pytest.raises(AsgatError, match="filter must be a subclass of SpectralFilter"):
+        build_filter(wrong, 4)
+    assert build_filter(MLPFilter, 4).heads == 4

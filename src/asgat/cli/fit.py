@@ -177,8 +177,9 @@ def _train_board(classifier: Any, encoded: Any, health: Health, out: Path, fresh
             classifier = classifier.from_pretrained(out)
         else:
             minutes = preset_named(settings.preset).minutes if settings.minutes is None else settings.minutes
-            limit = f"{minutes:g} minutes at most"
-            console.print(f"Training many models on {classifier.device}, {limit}; Ctrl-C keeps what is done")
+            limit = f"{minutes:g} minute{'' if minutes == 1 else 's'} at most"
+            begun = f"; {held['seconds']:.0f} seconds of an earlier start are used" if held["seconds"] else ""
+            console.print(f"Training many models on {classifier.device}, {limit}{begun}; Ctrl-C keeps what is done")
             with resumable("What was trained is saved"), BoardProgress(settings.repeats) as progress:
                 classifier.fit_leaderboard(encoded, health, progress, out)
             classifier.save_pretrained(out)

@@ -19,6 +19,7 @@ from asgat.files.user_file import read_user_file
 from asgat.graph import Graph
 from asgat.training.inputs import graph_for, make_inputs
 from asgat.training.run_directory import is_directed, load_model, read_metadata
+from asgat.training.run_files import BOARD, UNFINISHED
 
 GRAPH_FILE, ENCODER_FILE, HEALTH_FILE = "graph.npz", "encoder.json", "health.json"
 
@@ -111,6 +112,8 @@ def load_run(path: Path | str, data_dir: Path | str | None = None) -> TrainedRun
     """Reads a run directory of ``asgat fit`` (the graph is in it) or of ``asgat train`` (the data set has a name)."""
     path = Path(path)
     if not (path / "model.safetensors").is_file():
+        if any((path / name).exists() for name in (BOARD, UNFINISHED)):
+            raise AsgatError(f"{path} holds an unfinished training; start the same command again to finish it.")
         raise AsgatError(f"{path} is not a run directory with a model; `asgat fit` and `asgat train` write them.")
     model, name, config = load_model(path)
     metadata = read_metadata(path)

@@ -2,11 +2,12 @@
 
 import copy
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from torch import Tensor, nn
 
-from asgat.errors import AsgatError
+from asgat.errors import AsgatError, shown
 
 Module = TypeVar("Module", bound=nn.Module)
 
@@ -49,6 +50,17 @@ class SpectralFilter(nn.Module, ABC):
 
     def reset_parameters(self) -> None:
         """Draw the parameters again; by default there are none."""
+
+
+def build_filter(make: Callable[[int], SpectralFilter], heads: int) -> SpectralFilter:
+    """The filter of a layer: ``make`` is a class of filters, or a function from a number of heads to a filter."""
+    found = make(heads) if callable(make) and not isinstance(make, nn.Module) else None
+    if not isinstance(found, SpectralFilter):
+        raise AsgatError(
+            "filter must be a subclass of SpectralFilter, not an object of it, or a function that takes the number of "
+            f"heads and returns one, such as functools.partial(MyFilter, width=3); it is {shown(make)}."
+        )
+    return found
 
 
 def shell(module: Module) -> Module:

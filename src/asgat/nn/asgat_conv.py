@@ -9,6 +9,7 @@ from torch.nn.parameter import UninitializedParameter
 
 from asgat.errors import AsgatError
 from asgat.filters import MLPFilter, SpectralFilter
+from asgat.filters.spectral_filter import build_filter
 from asgat.kernels.each_run import each_run
 from asgat.kernels.sparse_features import SparseFeatures, dropout
 from asgat.nn.attention import SparseAttention, attend
@@ -101,7 +102,7 @@ class ASGATConv(nn.Module):
         self.in_channels, self.out_channels = in_channels, out_channels
         self.heads, self.concat, self.k, self.dropout = heads, concat, k, dropout
         self.include_unreachable, self.gain = include_unreachable, gain if root else 1.0
-        self.filter = filter(heads)
+        self.filter = build_filter(filter, heads)
         self.operators = OperatorBuilder(operator, order, directed, cached)
         width = self.operators.copies * heads * out_channels if concat else out_channels
         # As [in, out], not as nn.Linear has it: a product with sparse features reads it row by row.

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from asgat.errors import AsgatError
 from asgat.filters import MLPFilter, SpectralFilter
+from asgat.filters.spectral_filter import build_filter
 from asgat.graph import Graph
 from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.layer_cache import LayerCache
@@ -69,7 +70,7 @@ class SpectralFilterConv(nn.Module):
         if not linear and (in_channels != out_channels or directed):
             raise AsgatError("Without a linear map in_channels must equal out_channels, and edges are undirected.")
         self.in_channels, self.out_channels, self.heads = in_channels, out_channels, heads
-        self.filter = filter(heads)
+        self.filter = build_filter(filter, heads)
         self.operators = OperatorBuilder(operator, order, directed, cached)
         copies = self.operators.copies
         self.weight = nn.Parameter(torch.empty(in_channels, copies * out_channels)) if linear else None
