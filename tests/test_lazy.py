@@ -40,7 +40,7 @@ except SystemExit as ended:
         (["runs", str(Path(__file__).parent / "fixtures")], set()),
         (["datasets"], {"numpy", "scipy"}),
     ],
-    ids=str,
+    ids=lambda value: "-".join(sorted(value)) or "none",
 )
 def test_lists_and_help_need_no_pytorch(words, allowed, tmp_path, monkeypatch):
     monkeypatch.setenv("ASGAT_DATA_DIR", str(tmp_path))

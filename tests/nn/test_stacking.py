@@ -129,7 +129,7 @@ def check(
             assert_same(singles[run], stacked, row)
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: "-".join(options) or "default")
 @pytest.mark.parametrize("operator", OPERATORS)
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -280,7 +280,7 @@ def seeds_on(device: str, draw: Any) -> Tensor:
 
 
 @pytest.mark.parametrize("device", [CUDA])
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: "-".join(options) or "default")
 @pytest.mark.parametrize("operator", OPERATORS)
 @pytest.mark.parametrize("sparse", [False, True])
 def test_on_cuda(device, options, operator, sparse):
