@@ -26,7 +26,7 @@ lint: setup
 	$(BIN)/mypy
 
 test: lint  ## all tests except slow trainings on real data
-	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile
+	$(BIN)/python -m pytest -m "not slow"
 
 test-slow: setup  ## train on the benchmark files in ASGAT_DATA_DIR
 	$(BIN)/python -m pytest -m slow
