@@ -236,14 +236,20 @@ class Contest:
             trial.snapshot = {} if trial.run.finished else snapshots.get(place, trial.snapshot)
 
     def _watch(self, until: float) -> Callable[[int, int], None]:
-        """Looks on while a candidate table is built, and gives it up if it would take too long."""
-        began = time.monotonic()
+        """Looks on while a candidate table is built, and gives it up if it would take too long.
+
+        The time before the first rows are done does not count: kernels may have been compiled in it.
+        """
+        first: list[tuple[float, int]] = []
 
         def building(done: int, rows: int) -> None:
             now = time.monotonic()
-            needed = (now - began) / max(1, done) * rows
             if self.interrupt.asked:
                 raise KeyboardInterrupt
+            if not first:
+                first.append((now, done))
+            began, before = first[0]
+            needed = (now - began) / max(1, done - before) * (rows - before)
             if now - began > 1.0 and began + needed > max(until, began + 1.0):
                 raise OutOfTimeError(f"its table of candidates takes {needed:.0f} seconds, longer than it may")
 
