@@ -1,18 +1,19 @@
 """Chooses between settings by cross-validation over all labelled nodes that are not test nodes.
 
-Cora, CiteSeer and Pubmed have one split of 500 validation nodes, and early stopping uses these: a score on so few nodes,
-by which the epoch was chosen, too, cannot tell good settings apart. Here training and validation nodes are put together
-and divided into ten parts. A run is scored on one part; of the other nodes as many as the split has to validate, drawn at
-random, stop it early, and the rest are its training nodes. So every node counts once and the same, scored by a network
-that has not seen it. Other repeats divide the nodes otherwise. All candidates have the same parts and seeds.
+Cora, CiteSeer and Pubmed have one split of 500 validation nodes, and early stopping uses these: a score on so few
+nodes, by which the epoch was chosen, too, cannot tell good settings apart. Here training and validation nodes are put
+together and divided into ten parts. A run is scored on one part; of the other nodes as many as the split has to
+validate, drawn at random, stop it early, and the rest are its training nodes. So every node counts once and the same,
+scored by a network that has not seen it. Other repeats divide the nodes otherwise. All candidates have the same parts
+and seeds.
 
-The rule: every candidate is scored once, the best ones (``--finalists``) in two more repeats, and the highest mean share
-of nodes that are classified correctly, over all repeats, is chosen. Test nodes are in no part.
+The rule: every candidate is scored once, the best ones (``--finalists``) in two more repeats, and the highest mean
+share of nodes that are classified correctly, over all repeats, is chosen. Test nodes are in no part.
 
 python benchmarks/crossvalidation.py benchmarks/citeseer_forms.toml --device cuda --workers 6 --json trials.jsonl
 
-Candidates are in a TOML file: ``dataset``, settings for ``all``, and a table ``candidate.NAME`` with ``model`` and further
-settings each. Scores that the JSON file already has are not measured again.
+Candidates are in a TOML file: ``dataset``, settings for ``all``, and a table ``candidate.NAME`` each with ``model`` and
+further settings. Scores that the JSON file already has are not measured again.
 """
 
 from __future__ import annotations
