@@ -6,9 +6,12 @@ from asgat.kernels import backend
 
 @pytest.fixture
 def load():
-    backend._load.cache_clear()
+    caches = backend._load, backend._has_compiler
+    for cached in caches:
+        cached.cache_clear()
     yield lambda device: backend._load("select", device).__name__
-    backend._load.cache_clear()
+    for cached in caches:
+        cached.cache_clear()
 
 
 def test_each_device_has_its_compiler(load, monkeypatch):
@@ -20,6 +23,7 @@ def test_each_device_has_its_compiler(load, monkeypatch):
 def test_without_the_compiler_plain_torch_serves(load, monkeypatch):
     monkeypatch.setattr(backend, "find_spec", lambda name: None)
     assert load("cpu") == load("cuda") == "asgat.kernels.plain"
+    assert not backend.is_compiled(torch.device("cpu"))
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,9 @@ class FilterStack(SpectralFilter):
         return self._all(lambda single: single(frequency).t(), frequency.device).t()
 
     def transformed(self, frequency: Tensor, matrix: Tensor) -> Tensor:
+        together = self.filter.stack_transformed(frequency, matrix)
+        if together is not None:
+            return together
         return self._all(lambda single: single.transformed(frequency, matrix), frequency.device)
 
     def transformed_in_double(self, frequency: Tensor, matrix: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from asgat.errors import AsgatError, suggest
 from asgat.filters.spectral_filter import SpectralFilter
+from asgat.kernels.filter_mlp import fits_one_kernel, mlp_coefficients
 
 OUTPUT_ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {"none": nn.Identity, "relu": nn.ReLU, "tanh": nn.Tanh}
 
@@ -88,12 +89,28 @@ class MLPFilter(SpectralFilter):
         perhaps 1e-13, which Adam with weight decay multiplies by lr · weight_decay / ε, a thousand, in every epoch:
         two runs that differ in their last bit would diverge. Added to the coefficient, the bias stays zero.
         """
+        if self._fits_one_kernel(frequency):
+            layers = [value.unsqueeze(0) for value in self._weights_and_biases()]
+            return mlp_coefficients(frequency, matrix, self.output_activation, self.exact_bias, layers).squeeze(0)
         if not self.exact_bias:
             return super().transformed(frequency, matrix)
         last = cast(nn.Linear, self.layers[-1])
         coefficients = F.linear(self._hidden(frequency), last.weight).t() @ matrix
         first = coefficients[:, :1] + last.bias.unsqueeze(1)
         return torch.cat([first, coefficients[:, 1:]], dim=1)
+
+    def stack_transformed(self, frequency: Tensor, matrix: Tensor) -> Tensor | None:
+        if not self._fits_one_kernel(frequency):
+            return None
+        layers = self._weights_and_biases()
+        return mlp_coefficients(frequency, matrix, self.output_activation, self.exact_bias, layers).flatten(0, 1)
+
+    def _fits_one_kernel(self, frequency: Tensor) -> bool:
+        plain = type(self)._hidden is MLPFilter._hidden  # a subclass may compute something else
+        return plain and fits_one_kernel(frequency, self.output_activation, self._weights_and_biases())
+
+    def _weights_and_biases(self) -> list[Tensor]:
+        return [value for layer in cast(Iterable[nn.Linear], self.layers) for value in (layer.weight, layer.bias)]
 
     def extra_repr(self) -> str:
         return f"heads={self.heads}, output_activation={self.output_activation!r}"

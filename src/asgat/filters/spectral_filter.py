@@ -36,6 +36,11 @@ class SpectralFilter(nn.Module, ABC):
         response: Tensor = self(frequency)
         return response.t() @ matrix
 
+    def stack_transformed(self, frequency: Tensor, matrix: Tensor) -> Tensor | None:
+        """What :meth:`transformed` gives for every run of a filter whose parameters are stacked, [runs · heads, m], if
+        the filter can compute that in one call; None otherwise."""
+        return None
+
     def transformed_in_double(self, frequency: Tensor, matrix: Tensor) -> Tensor:
         """As :meth:`transformed`, computed in double precision; the parameters' gradients are rounded to theirs."""
         wide = shell(self)

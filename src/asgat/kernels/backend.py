@@ -19,10 +19,17 @@ def kernel(operator: str, name: str) -> Callable[..., Any]:
 
 @cache
 def _load(operator: str, device: str) -> Any:
-    compiler = COMPILER.get(device)
-    if compiler is None or find_spec(compiler) is None:
-        return import_module("asgat.kernels.plain")
-    return import_module(f"asgat.kernels.{device}.{operator}")
+    return import_module(f"asgat.kernels.{device}.{operator}" if _has_compiler(device) else "asgat.kernels.plain")
+
+
+@cache
+def _has_compiler(device: str) -> bool:
+    return device in COMPILER and find_spec(COMPILER[device]) is not None
+
+
+def is_compiled(device: torch.device) -> bool:
+    """Whether kernels on this device are compiled ones; elsewhere they are PyTorch's operators."""
+    return _has_compiler(device.type)
 
 
 def compute_dtype(*tensors: Tensor) -> torch.dtype:

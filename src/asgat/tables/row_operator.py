@@ -16,6 +16,7 @@ from asgat.spectral.certificate import Certificate, certify
 from asgat.spectral.chebyshev_interpolation import ChebyshevInterpolation
 from asgat.spectral.spectral_operator import UNREACHABLE, SpectralOperator
 from asgat.tables.candidate_table import ROUNDING, CandidateTable
+from asgat.tables.held_selections import held_selection, hold_selection
 
 
 class RowOperator(SpectralOperator):
@@ -144,8 +145,13 @@ class RowOperator(SpectralOperator):
         """Nodes, entries and scores of the selection. Padding, entry -1, gets the last entry's node."""
         value = self.table.value
         if coefficients.is_cuda or torch.compiler.is_compiling():  # comparing coefficients would wait for the device
+            if (held := held_selection((self, filter, k))) is not None:
+                index, position, score = held
+                return index, position, rescore(value, coefficients, position, score)
             position, score = select_top(value, self._rows, coefficients, k)
-            return self._nodes[position], position, score
+            index = self._nodes[position]
+            hold_selection((self, filter, k), (index, position, score.detach()))
+            return index, position, score
         last = self._selected.get(filter)
         hint = torch.empty(0, 0, 0, dtype=torch.int32 if value.size(0) < 2**31 else torch.int64)
         if last is not None and last.position.size(-1) == k:

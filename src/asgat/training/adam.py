@@ -6,16 +6,21 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from asgat.kernels.backend import is_compiled, kernel
+from asgat.training.flat_parameters import FlatParameters
+
 BETA1, BETA2, EPS = 0.9, 0.999, 1e-8
+BLOCK = 1024  # entries that a program of the CUDA kernel updates
 
 
 class Adam:
     """Updates every run as :class:`torch.optim.Adam` would, with a learning rate and a weight decay of its own; or as
     :class:`torch.optim.AdamW`, if ``decoupled``.
 
-    The fused kernel gets the rows of stacked parameters as separate tensors: it rounds the last entries of a tensor
-    differently, so that a run's weights would otherwise depend on the runs it is stacked with. Nothing waits for the
-    device.
+    On the CPU the fused kernel gets the rows of stacked parameters as separate tensors: it rounds the last entries of a
+    tensor differently, so that a run's weights would otherwise depend on the runs it is stacked with. On CUDA all
+    parameters become views of one tensor, ``flat``, which one kernel of our own updates: PyTorch's has a program for
+    every 65,536 entries, too few to fill the device. Nothing waits for the device.
 
     Args:
         parameters: of all runs, [runs, ...] each if ``stacked``; otherwise those of a single run.
@@ -29,12 +34,23 @@ class Adam:
         stacked: bool,
         decoupled: bool = False,
     ) -> None:
-        self.stacked, self.update = stacked, torch._fused_adamw_ if decoupled else torch._fused_adam_
-        zeros = [torch.zeros_like(value, memory_format=torch.contiguous_format) for value in parameters]
-        self.parameters = self._rows([value.detach() for value in parameters])
-        self.exp_avg, self.exp_avg_sq = self._rows(zeros), self._rows([value.clone() for value in zeros])
+        self.stacked, self.decoupled = stacked, decoupled
+        self.update = torch._fused_adamw_ if decoupled else torch._fused_adam_
         device = parameters[0].device
-        self.steps = [[torch.zeros((), device=device) for _ in parameters] for _ in rates]
+        one_type = len({value.dtype for value in parameters}) == 1
+        on_cuda = device.type == "cuda" and is_compiled(device)
+        self.flat = FlatParameters(parameters) if on_cuda and one_type else None
+        zeros = [torch.zeros_like(value, memory_format=torch.contiguous_format) for value in parameters]
+        moments = zeros, [value.clone() for value in zeros]
+        if self.flat is not None:
+            self._moments = torch.zeros_like(self.flat.value), torch.zeros_like(self.flat.value)
+            moments = self.flat.views(self._moments[0]), self.flat.views(self._moments[1])
+            self._blocks = self.flat.blocks(len(rates), BLOCK)
+            self._rates = torch.tensor(rates, dtype=torch.float64, device=device)
+        self.parameters = self._rows([value.detach() for value in parameters])
+        self.exp_avg, self.exp_avg_sq = self._rows(moments[0]), self._rows(moments[1])
+        self._steps = torch.zeros(len(rates), len(parameters), device=device)
+        self.steps = [list(row.unbind()) for row in self._steps.unbind()]
         self.groups: dict[tuple[float, float], list[int]] = defaultdict(list)
         for row, rate in enumerate(rates):
             self.groups[rate].append(row)
@@ -48,6 +64,14 @@ class Adam:
     @torch.no_grad()
     def step(self, gradients: Sequence[Tensor | None]) -> None:
         """One step of all runs; a parameter without gradient stays as it is."""
+        if self.flat is not None and all(gradient is not None for gradient in gradients):
+            self._steps.add_(1)
+            joined = self.flat.join([gradient for gradient in gradients if gradient is not None])
+            _adam_step(
+                self.flat.value, joined, *self._moments, self._blocks, self._rates, self._steps,
+                BETA1, BETA2, EPS, self.decoupled, BLOCK,
+            )  # fmt: skip
+            return
         used = [i for i, gradient in enumerate(gradients) if gradient is not None]
         given = self._rows([gradient.contiguous() for gradient in gradients if gradient is not None])
         for (lr, weight_decay), rows in self.groups.items():
@@ -73,3 +97,6 @@ class Adam:
         """The moments and step counts of a run, as views that can be copied from and into."""
         parts = {"step": self.steps, "exp_avg": self.exp_avg, "exp_avg_sq": self.exp_avg_sq}
         return {f"{i}.{name}": value for name, part in parts.items() for i, value in enumerate(part[row])}
+
+
+_adam_step = kernel("adam", "adam_step")

@@ -15,6 +15,7 @@ from asgat.errors import AsgatError
 from asgat.kernels.dropout import dropout_seeds
 from asgat.nn.stacking import count_dropouts, load_run_state, stack, stackable
 from asgat.spectral import SpectralOperator
+from asgat.tables.held_selections import HeldSelections
 from asgat.training.adam import Adam
 from asgat.training.objective import Objective, scores_of
 from asgat.training.run_state import Job, Run, State
@@ -70,6 +71,7 @@ class Program:
         snapshots: for a run that goes on, what :meth:`snapshot` gave; None for one that starts.
 
     Attributes:
+        held: where an evaluation leaves its selections for the next step; None if operators see to that themselves.
         model: the stacked model, or the model itself of a run that cannot be stacked.
         kept: for every run the weights of the epoch that early stopping keeps.
     """
@@ -78,6 +80,7 @@ class Program:
 
     def __init__(self, task: Task, runs: Sequence[Run], snapshots: Sequence[State | None]) -> None:
         self.task, self.runs, self.device = task, list(runs), task.y.device
+        self.held: HeldSelections | None = None
         self.stacked = self.may_stack and task.stacks(runs[0].job.config)
         self.streams: list[torch.Generator] = []
         for run in runs:
@@ -113,10 +116,13 @@ class Program:
 
         Returns training loss, validation loss and validation score, [runs, 3] in double precision.
         """
-        train_losses = self.step(seeds)
+        with nullcontext() if self.held is None else self.held.giving():
+            train_losses = self.step(seeds)
+        with nullcontext() if self.held is None else self.held.keeping():
+            evaluated = self.evaluate()
         figures = [
             torch.stack([loss, *self.validate(row, logits)])
-            for row, (loss, logits) in enumerate(zip(train_losses, self.evaluate(), strict=True))
+            for row, (loss, logits) in enumerate(zip(train_losses, evaluated, strict=True))
         ]
         return torch.stack(figures)
 
@@ -277,13 +283,19 @@ class CapturedEpochs:
         self.slot = torch.zeros(1, dtype=torch.int64, device=device)
         self.seeds = torch.zeros(self.chunk, program.dropouts, runs, dtype=torch.int64, device=device)
         self.state = {name: value.detach() for name, value in program.model.state_dict().items()}
-        self.ring = {name: torch.zeros(self.chunk, *value.shape, dtype=value.dtype, device=device)
-                     for name, value in self.state.items()}  # fmt: skip
+        self.ring: State = {}
+        self._copied: list[tuple[Tensor, Tensor]] = []  # what the ring holds, and where
+        if (flat := program.adam.flat) is not None:
+            names = (name for name, _ in program.model.named_parameters())
+            self.ring |= zip(names, flat.views(self._slots(flat.value)), strict=True)
+        self.ring |= {name: self._slots(value) for name, value in self.state.items() if name not in self.ring}
+        program.held = HeldSelections()
         changed = [*self.state.values(), *(v for row in range(runs) for v in program.adam.state(row).values())]
         before, random = [value.clone() for value in changed], torch.cuda.get_rng_state(device)
         side = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream(device))
         with torch.cuda.stream(side):
+            self._select()
             for _ in range(3):  # compiles kernels, which cannot be recorded
                 self._epoch()
         torch.cuda.current_stream(device).wait_stream(side)
@@ -293,13 +305,25 @@ class CapturedEpochs:
         with torch.no_grad():
             for value, start in zip(changed, before, strict=True):
                 value.copy_(start)
+        self._select()
         torch.cuda.set_rng_state(random, device)
+
+    def _slots(self, value: Tensor) -> Tensor:
+        """Room for the values after every epoch of a chunk."""
+        self._copied.append((value, value.new_zeros(self.chunk, *value.shape)))
+        return self._copied[-1][1]
+
+    def _select(self) -> None:
+        """Makes the selections of the first step, which later ones find."""
+        assert self.program.held is not None
+        with self.program.held.keeping():
+            self.program.evaluate()
 
     def _epoch(self) -> None:
         seeds = self.seeds.index_select(0, self.slot).squeeze(0) if self.program.dropouts else None
         self.figures.index_copy_(0, self.slot, self.program.epoch(seeds).unsqueeze(0))
-        for name, value in self.state.items():
-            self.ring[name].index_copy_(0, self.slot, value.unsqueeze(0))
+        for value, slots in self._copied:
+            slots.index_copy_(0, self.slot, value.unsqueeze(0))
         self.slot.add_(1).remainder_(self.chunk)
 
     def run(self, limit: int) -> list[list[Figures]]:

@@ -79,7 +79,7 @@ def _gather_kernel(
         own = row // rows_per_run * BIASES + row % BIASES  # rows of a run are a multiple of its biases
         offset = bias + own[:, None] * features + feature[None, :]
         total += tl.load(offset, mask=(row < rows)[:, None] & in_features[None, :], other=0.0)
-    for j in range(WIDTH):
+    for j in tl.static_range(WIDTH):
         source = tl.load(index + row * WIDTH + j, mask=row < rows, other=-1).to(tl.int64)
         scale = tl.load(weight + row * WIDTH + j, mask=row < rows, other=0.0)
         used = (scale != 0.0) & (source >= 0) & (source < size)
@@ -100,7 +100,7 @@ def _scatter_kernel(
     held = tl.load(
         grad + row[:, None] * features + feature[None, :], mask=(row < rows)[:, None] & in_features[None, :], other=0.0
     )
-    for j in range(WIDTH):
+    for j in tl.static_range(WIDTH):
         target = tl.load(index + row * WIDTH + j, mask=row < rows, other=-1).to(tl.int64)
         scale = tl.load(weight + row * WIDTH + j, mask=row < rows, other=0.0)
         used = (scale != 0.0) & (target >= 0) & (target < size)
@@ -114,7 +114,7 @@ def _dot_kernel(
     features: tl.tensor, WIDTH: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ) -> None:  # fmt: skip
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
-    for j in range(WIDTH):
+    for j in tl.static_range(WIDTH):
         source = tl.load(index + row * WIDTH + j, mask=row < rows, other=-1).to(tl.int64)
         used = (source >= 0) & (source < size)
         total = tl.zeros([ROWS], dtype=out.dtype.element_ty)

@@ -23,8 +23,10 @@ def select_top(
     heads, orders = coefficients.shape
     rows = indptr.numel() - 1
     value, coefficients = value.contiguous(), coefficients.contiguous()
-    score = coefficients.new_full((heads, rows, k), -torch.inf)
-    position = indptr.new_full((heads, rows, k), -1)
+    score, position = coefficients.new_empty(heads, rows, k), indptr.new_empty(heads, rows, k)
+    if value.numel() == 0 or max(widths) > SCORES_AT_ONCE:  # otherwise the kernel writes all of them
+        score.fill_(-torch.inf)
+        position.fill_(-1)
     if score.numel() == 0 or value.numel() == 0:
         return score, position
     done = 0
@@ -72,7 +74,7 @@ def _select_kernel(
     local = tl.arange(0, WIDTH)
     within = begin + local < tl.load(indptr + row + 1)
     scores = tl.zeros([HEADS, WIDTH], dtype=score.dtype.element_ty)
-    for p in range(ORDERS):
+    for p in tl.static_range(ORDERS):
         held = tl.load(value + (begin + local) * ORDERS + p, mask=within, other=0.0).to(scores.dtype)
         scale = tl.load(coefficients + head * ORDERS + p, mask=head < heads, other=0.0)
         scores += scale[:, None] * held[None, :]

@@ -1,0 +1,93 @@
+"""The fused kernel of filters that are perceptrons, against the filter itself. It exists on CUDA only."""
+
+import pytest
+import torch
+
+from asgat.filters import MLPFilter
+from asgat.filters.filter_stack import FilterStack
+from asgat.kernels.filter_mlp import MAX_WIDTH, fits_one_kernel, mlp_coefficients
+from asgat.nn.stacking import stack
+from asgat.spectral.chebyshev_interpolation import ChebyshevInterpolation
+
+needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+HIDDEN = [(20,), (64, 64), (32, 64, 32), (5, 7, 3)]
+OUTPUTS = [("none", False), ("relu", False), ("none", True)]
+
+
+def filters(hidden, output, exact_bias, count=3, heads=3):
+    torch.manual_seed(0)
+    made = [MLPFilter(heads, hidden, output, exact_bias) for _ in range(count)]
+    with torch.no_grad():
+        for value in (value for one in made for value in one.parameters()):
+            value += 0.3 * torch.randn_like(value)
+    return made
+
+
+def gradients(coefficients, parameters):
+    weight = torch.linspace(-1, 1, coefficients.numel(), dtype=torch.float64).view_as(coefficients).to(coefficients)
+    return torch.autograd.grad((weight * coefficients).sum(), parameters)
+
+
+@needs_cuda
+@pytest.mark.parametrize("hidden", HIDDEN, ids=str)
+@pytest.mark.parametrize(("output", "exact_bias"), OUTPUTS)
+def test_the_kernel_computes_what_the_filter_does_in_double_precision(hidden, output, exact_bias):
+    (one,) = filters(hidden, output, exact_bias, count=1)
+    wide = ChebyshevInterpolation(9, dtype=torch.float64)
+    expected = wide.coefficients(one.double())
+    wanted = gradients(expected, list(one.parameters()))
+    one.float().cuda()
+    narrow = ChebyshevInterpolation(9, device="cuda")
+    assert fits_one_kernel(narrow.points.float(), output, one._weights_and_biases())
+    found = narrow.coefficients(one)
+    torch.testing.assert_close(found.double().cpu(), expected, rtol=1e-5, atol=1e-5)
+    for got, want in zip(gradients(found, list(one.parameters())), wanted, strict=True):
+        torch.testing.assert_close(got.double().cpu(), want, rtol=1e-4, atol=1e-4)
+
+
+@needs_cuda
+@pytest.mark.parametrize(("output", "exact_bias"), OUTPUTS)
+def test_stacked_runs_have_their_own_coefficients_and_gradients(output, exact_bias):
+    made = [one.cuda() for one in filters((32, 64, 32), output, exact_bias)]
+    points = ChebyshevInterpolation(9, device="cuda")
+    single = [points.coefficients(one) for one in made]
+    wanted = [gradients(torch.cat(single), [p for one in made for p in one.parameters()])]
+    together = stack(made)
+    found = points.coefficients(FilterStack(together, len(made)))
+    torch.testing.assert_close(found, torch.cat(single))
+    of_stack = gradients(found, list(together.parameters()))
+    per_run = [value for run in range(len(made)) for value in (part[run] for part in of_stack)]
+    torch.testing.assert_close(per_run, list(wanted[0]), rtol=1e-4, atol=1e-4)
+
+
+def test_other_filters_and_devices_keep_to_pytorch():
+    (one,) = filters((8, 8), "none", False, count=1)
+    points = torch.linspace(0, 2, 9)
+    assert not fits_one_kernel(points, "none", one._weights_and_biases())  # not on CUDA
+    assert one.stack_transformed(points, torch.eye(9)) is None
+
+
+@needs_cuda
+def test_large_filters_other_activations_and_subclasses_keep_to_pytorch():
+    points = torch.linspace(0, 2, 9, device="cuda")
+    for one in (
+        MLPFilter(2, (MAX_WIDTH + 1,)),
+        MLPFilter(2, (4, 4, 4, 4)),
+        MLPFilter(2, output_activation="tanh"),
+        type("Shifted", (MLPFilter,), {"_hidden": lambda self, at: MLPFilter._hidden(self, at + 1)})(2),
+    ):
+        one.cuda()
+        assert not one._fits_one_kernel(points)
+        torch.testing.assert_close(one.transformed(points, torch.eye(9, device="cuda")), one(points).t())
+
+
+@needs_cuda
+def test_the_compiler_takes_it_as_one_operator():
+    (one,) = filters((8, 8), "none", False, count=1)
+    one.cuda()
+    points = torch.linspace(0, 2, 9, device="cuda")
+    layers = [value.unsqueeze(0) for value in one._weights_and_biases()]
+    compiled = torch.compile(
+        lambda *own: mlp_coefficients(points, torch.eye(9, device="cuda"), "none", False, own), fullgraph=True
+    )
+    torch.testing.assert_close(compiled(*layers)[0], one(points).t())

@@ -1,0 +1,50 @@
+import torch
+from torch import nn
+
+from asgat.training.flat_parameters import ALIGNED, FlatParameters
+
+
+def parameters():
+    torch.manual_seed(0)
+    return [nn.Parameter(torch.randn(shape)) for shape in [(2, 3, 5), (2, 64), (2, 1)]]
+
+
+def test_parameters_become_views_with_the_same_values():
+    held = parameters()
+    before = [value.detach().clone() for value in held]
+    flat = FlatParameters(held)
+    for value, start, view in zip(held, before, flat.views(flat.value), strict=True):
+        assert torch.equal(value, start)
+        assert value.data_ptr() == view.data_ptr()
+        assert value.data_ptr() % (4 * ALIGNED) == flat.value.data_ptr() % (4 * ALIGNED)
+    flat.value.zero_()
+    assert all(not value.any() for value in held)
+
+
+def test_gradients_are_joined_in_the_layout_of_the_parameters():
+    flat = FlatParameters(parameters())
+    gradients = [torch.randn(shape).transpose(0, 1).contiguous().transpose(0, 1) for shape in flat.shapes]
+    joined = flat.join(gradients)
+    assert joined.shape == flat.value.shape
+    for view, gradient in zip(flat.views(joined), gradients, strict=True):
+        assert torch.equal(view, gradient)
+
+
+def test_views_of_several_copies():
+    flat = FlatParameters(parameters())
+    copies = flat.value.expand(4, -1).clone()
+    assert [view.shape for view in flat.views(copies)] == [(4, *shape) for shape in flat.shapes]
+
+
+def test_blocks_cover_every_entry_of_a_run_once():
+    flat = FlatParameters(parameters())
+    count = torch.zeros(2, flat.value.numel(), dtype=torch.long)
+    for begin, end, run in flat.blocks(2, 7).tolist():
+        assert end - begin <= 7
+        count[run, begin:end] += 1
+    for view in flat.views(count):
+        first, second = view
+        assert torch.equal(first[0], torch.ones_like(first[0]))
+        assert torch.equal(second[1], torch.ones_like(second[1]))
+        assert not first[1].any()
+        assert not second[0].any()
