@@ -51,13 +51,15 @@ def test_stacked_runs_have_their_own_coefficients_and_gradients(output, exact_bi
     made = [one.cuda() for one in filters((32, 64, 32), output, exact_bias)]
     points = ChebyshevInterpolation(9, device="cuda")
     single = [points.coefficients(one) for one in made]
-    wanted = [gradients(torch.cat(single), [p for one in made for p in one.parameters()])]
+    wanted = gradients(torch.cat(single), [p for one in made for p in one.parameters()])
+    for one in made:
+        one.stackable = True  # as part of a layer
     together = stack(made)
     found = points.coefficients(FilterStack(together, len(made)))
     torch.testing.assert_close(found, torch.cat(single))
     of_stack = gradients(found, list(together.parameters()))
     per_run = [value for run in range(len(made)) for value in (part[run] for part in of_stack)]
-    torch.testing.assert_close(per_run, list(wanted[0]), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(per_run, list(wanted), rtol=1e-4, atol=1e-4)
 
 
 def test_other_filters_and_devices_keep_to_pytorch():
@@ -86,8 +88,7 @@ def test_the_compiler_takes_it_as_one_operator():
     (one,) = filters((8, 8), "none", False, count=1)
     one.cuda()
     points = torch.linspace(0, 2, 9, device="cuda")
-    layers = [value.unsqueeze(0) for value in one._weights_and_biases()]
-    compiled = torch.compile(
-        lambda *own: mlp_coefficients(points, torch.eye(9, device="cuda"), "none", False, own), fullgraph=True
-    )
+    matrix = torch.eye(9, device="cuda")
+    layers = [value.detach().unsqueeze(0) for value in one._weights_and_biases()]
+    compiled = torch.compile(lambda *own: mlp_coefficients(points, matrix, "none", False, own), fullgraph=True)
     torch.testing.assert_close(compiled(*layers)[0], one(points).t())
