@@ -25,8 +25,11 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Two processes whose idle threads sleep, so that they do not take the other's core; and bytecode, for the many processes that tests start.
+test: export OMP_WAIT_POLICY = passive
+test: export PYTHONDONTWRITEBYTECODE =
 test: lint  ## all tests except slow trainings on real data
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal
 
 test-slow: setup  ## train on the benchmark files in ASGAT_DATA_DIR
 	$(BIN)/python -m pytest -m slow

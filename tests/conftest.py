@@ -28,6 +28,9 @@ settings.register_profile(
 )
 settings.load_profile("asgat")
 
+for name in ("COLUMNS", "LINES"):  # as readline may set them; a console that finds them when it is made keeps its size
+    os.environ.pop(name, None)
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a script; there are tests of Ctrl-C
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

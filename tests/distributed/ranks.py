@@ -8,11 +8,11 @@ import socket
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import torch
+from tests.forkserver import CONTEXT
 
 from asgat.config import TrainConfig
 from asgat.data.dataset import Dataset
@@ -67,9 +67,7 @@ def losses(out: Path) -> Losses:
 
 def pool(ranks: int) -> ProcessPoolExecutor:
     """Processes for :func:`train_in_pool`, started once for many small trainings."""
-    context = get_context("forkserver")
-    context.set_forkserver_preload([__name__])  # imported once for all of them
-    return ProcessPoolExecutor(ranks, context)
+    return ProcessPoolExecutor(ranks, CONTEXT)
 
 
 def train_in_pool(

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import errno
 import json
-import multiprocessing
 import os
 import random
 import resource
@@ -30,15 +29,11 @@ from typing import Any
 
 import numpy as np
 from safetensors import safe_open
+from tests.forkserver import CONTEXT
 
 LIMIT = 120.0  # seconds a command may take
-PRELOAD = ["tests.kill.campaign", "asgat.cli", "asgat.training.runner", "asgat.estimator.classifier", "asgat.report"]
-PRELOAD += ["asgat.experiments.index", "asgat.tuning.tuner", "asgat.tuning.evaluation", "asgat.tuning.study_figure"]
-PRELOAD += ["asgat.disk.converter", "asgat.kernels.cpu.select", "asgat.kernels.cpu.gather_sum", "optuna.samplers"]
 SMALL = "--set hidden=4 --set epochs=25 --set patience=99 --set max_restarts=0"
 TIMES = {"seconds", "ms_per_epoch", "peak_memory_mb", "epoch_s", "retry_of", "mb"}
-
-CONTEXT = multiprocessing.get_context("forkserver")
 
 
 @dataclass(frozen=True)
@@ -118,7 +113,6 @@ def fill_disk(name: str) -> None:
 
 
 def start(command: str, folder: Path, largest: int | None = None, full_at: str = "") -> Any:
-    CONTEXT.set_forkserver_preload(PRELOAD)
     process = CONTEXT.Process(target=work, args=(command, str(folder), largest, full_at))
     process.start()
     return process

@@ -141,16 +141,20 @@ class Largest(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self.held: dict[Any, int] = {}
-        self.bytes = 0
+        self.total = self.bytes = 0
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         made = function(*args, **kwargs or {})
         for tensor in tree_leaves(made):
             if isinstance(tensor, torch.Tensor):
                 storage = tensor.untyped_storage()
-                self.held.setdefault(StorageWeakRef(storage), storage.nbytes())
-        self.held = {storage: size for storage, size in self.held.items() if not storage.expired()}
-        self.bytes = max(self.bytes, sum(self.held.values()))
+                if (reference := StorageWeakRef(storage)) not in self.held:
+                    self.held[reference] = storage.nbytes()
+                    self.total += storage.nbytes()
+        if self.total > self.bytes:  # with storages that are free again, which count only now
+            self.held = {storage: size for storage, size in self.held.items() if not storage.expired()}
+            self.total = sum(self.held.values())
+            self.bytes = max(self.bytes, self.total)
         return made
 
 
