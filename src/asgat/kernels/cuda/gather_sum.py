@@ -12,12 +12,12 @@ def gather_sum(x: Tensor, index: Tensor, weight: Tensor, bias: Tensor | None) ->
     out = x.new_empty(index.size(0), x.size(1))
     if out.numel() == 0:
         return out
-    rows, block, grid = _tiles(*out.shape)
+    sizes, grid = _tiles(*out.shape, index.size(1))
     biases, runs = (0, 1) if bias is None else (bias.size(-2), bias.shape[:-2].numel())
     with torch.cuda.device(x.get_device()):
         _gather_kernel[grid](
             x.contiguous(), index.contiguous(), weight.contiguous(), x if bias is None else bias.contiguous(), out,
-            x.size(0), *out.shape, out.size(0) // runs, WIDTH=index.size(1), BIASES=biases, ROWS=rows, BLOCK=block,
+            x.size(0), *out.shape, out.size(0) // runs, BIASES=biases, **sizes,
         )  # fmt: skip
     return out
 
@@ -28,11 +28,10 @@ def gather_sum_grad_x(grad: Tensor, index: Tensor, weight: Tensor, size: int) ->
     out = grad.new_zeros(size, grad.size(1))
     if out.numel() == 0 or index.numel() == 0:
         return out
-    rows, block, grid = _tiles(*grad.shape)
+    sizes, grid = _tiles(*grad.shape, index.size(1))
     with torch.cuda.device(grad.get_device()):
         _scatter_kernel[grid](
-            grad.contiguous(), index.contiguous(), weight.contiguous(), out, size, *grad.shape,
-            WIDTH=index.size(1), ROWS=rows, BLOCK=block,
+            grad.contiguous(), index.contiguous(), weight.contiguous(), out, size, *grad.shape, **sizes,
         )  # fmt: skip
     return out
 
@@ -41,11 +40,10 @@ def gather_sum_grad_weight(grad: Tensor, x: Tensor, index: Tensor) -> Tensor:
     out = x.new_empty(index.shape)
     if x.numel() == 0 or index.numel() == 0:
         return out.zero_()
-    rows, block, grid = _tiles(*grad.shape)
+    sizes, grid = _tiles(*grad.shape, index.size(1))
     with torch.cuda.device(grad.get_device()):
         _dot_kernel[grid[:1]](
-            grad.contiguous(), x.contiguous(), index.contiguous(), out, x.size(0), *grad.shape,
-            WIDTH=index.size(1), ROWS=rows, BLOCK=block,
+            grad.contiguous(), x.contiguous(), index.contiguous(), out, x.size(0), *grad.shape, **sizes,
         )  # fmt: skip
     return out
 
@@ -57,19 +55,23 @@ def _grad_x_in_order(grad: Tensor, index: Tensor, weight: Tensor, size: int) -> 
     return csr_matmul(indptr, order // max(1, index.size(1)), weight.reshape(-1)[order], grad)
 
 
-def _tiles(rows: int, features: int) -> tuple[int, int, tuple[int, int]]:
-    """Rows and features a program works on, about 1024 numbers together, and the grid of programs."""
+def _tiles(rows: int, features: int, width: int) -> tuple[dict[str, int], tuple[int, int]]:
+    """Rows, entries and features that a program loads at once, about 4096 numbers, and the grid of programs.
+
+    All entries of a row at once: a loop over them would wait for memory in every turn.
+    """
     block = min(256, max(16, triton.next_power_of_2(features)))
-    at_once = 1024 // block
-    return at_once, block, (triton.cdiv(rows, at_once), triton.cdiv(features, block))
+    entries = min(16, triton.next_power_of_2(max(1, width)))
+    at_once = max(1, 4096 // (block * entries))
+    sizes = {"WIDTH": width, "ROWS": at_once, "ENTRIES": entries, "BLOCK": block}
+    return sizes, (triton.cdiv(rows, at_once), triton.cdiv(features, block))
 
 
 @triton.jit(do_not_specialize=["size", "rows", "rows_per_run"])  # type: ignore[untyped-decorator,unused-ignore]
 def _gather_kernel(
     x: tl.tensor, index: tl.tensor, weight: tl.tensor, bias: tl.tensor, out: tl.tensor, size: tl.tensor,
-    rows: tl.tensor, features: tl.tensor, rows_per_run: tl.tensor, WIDTH: tl.constexpr, BIASES: tl.constexpr,
-    ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    rows: tl.tensor, features: tl.tensor, rows_per_run: tl.tensor, BIASES: tl.constexpr, WIDTH: tl.constexpr,
+    ROWS: tl.constexpr, ENTRIES: tl.constexpr, BLOCK: tl.constexpr,
 ) -> None:  # fmt: skip
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     feature = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
@@ -79,12 +81,14 @@ def _gather_kernel(
         own = row // rows_per_run * BIASES + row % BIASES  # rows of a run are a multiple of its biases
         offset = bias + own[:, None] * features + feature[None, :]
         total += tl.load(offset, mask=(row < rows)[:, None] & in_features[None, :], other=0.0)
-    for j in tl.static_range(WIDTH):
-        source = tl.load(index + row * WIDTH + j, mask=row < rows, other=-1).to(tl.int64)
-        scale = tl.load(weight + row * WIDTH + j, mask=row < rows, other=0.0)
+    for start in range(0, WIDTH, ENTRIES):
+        entry, there = _entries(row, rows, start, WIDTH, ENTRIES)
+        source = tl.load(index + entry, mask=there, other=-1).to(tl.int64)
+        scale = tl.load(weight + entry, mask=there, other=0.0)
         used = (scale != 0.0) & (source >= 0) & (source < size)
-        place = x + source[:, None] * features + feature[None, :]
-        total += scale[:, None] * tl.load(place, mask=used[:, None] & in_features[None, :], other=0.0)
+        place = x + source[:, :, None] * features + feature[None, None, :]
+        held = tl.load(place, mask=used[:, :, None] & in_features[None, None, :], other=0.0)
+        total += tl.sum(scale[:, :, None] * held, axis=1)
     to = out + row[:, None] * features + feature[None, :]
     tl.store(to, total, mask=(row < rows)[:, None] & in_features[None, :])
 
@@ -92,7 +96,7 @@ def _gather_kernel(
 @triton.jit(do_not_specialize=["size", "rows"])  # type: ignore[untyped-decorator,unused-ignore]
 def _scatter_kernel(
     grad: tl.tensor, index: tl.tensor, weight: tl.tensor, out: tl.tensor, size: tl.tensor, rows: tl.tensor,
-    features: tl.tensor, WIDTH: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    features: tl.tensor, WIDTH: tl.constexpr, ROWS: tl.constexpr, ENTRIES: tl.constexpr, BLOCK: tl.constexpr,
 ) -> None:  # fmt: skip
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     feature = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
@@ -100,28 +104,42 @@ def _scatter_kernel(
     held = tl.load(
         grad + row[:, None] * features + feature[None, :], mask=(row < rows)[:, None] & in_features[None, :], other=0.0
     )
-    for j in tl.static_range(WIDTH):
-        target = tl.load(index + row * WIDTH + j, mask=row < rows, other=-1).to(tl.int64)
-        scale = tl.load(weight + row * WIDTH + j, mask=row < rows, other=0.0)
+    for start in range(0, WIDTH, ENTRIES):
+        entry, there = _entries(row, rows, start, WIDTH, ENTRIES)
+        target = tl.load(index + entry, mask=there, other=-1).to(tl.int64)
+        scale = tl.load(weight + entry, mask=there, other=0.0)
         used = (scale != 0.0) & (target >= 0) & (target < size)
-        to = out + target[:, None] * features + feature[None, :]
-        tl.atomic_add(to, scale[:, None] * held, mask=used[:, None] & in_features[None, :], sem="relaxed")
+        to = out + target[:, :, None] * features + feature[None, None, :]
+        mask = used[:, :, None] & in_features[None, None, :]
+        tl.atomic_add(to, scale[:, :, None] * held[:, None, :], mask=mask, sem="relaxed")
 
 
 @triton.jit(do_not_specialize=["size", "rows"])  # type: ignore[untyped-decorator,unused-ignore]
 def _dot_kernel(
     grad: tl.tensor, x: tl.tensor, index: tl.tensor, out: tl.tensor, size: tl.tensor, rows: tl.tensor,
-    features: tl.tensor, WIDTH: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    features: tl.tensor, WIDTH: tl.constexpr, ROWS: tl.constexpr, ENTRIES: tl.constexpr, BLOCK: tl.constexpr,
 ) -> None:  # fmt: skip
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
-    for j in tl.static_range(WIDTH):
-        source = tl.load(index + row * WIDTH + j, mask=row < rows, other=-1).to(tl.int64)
+    for start in range(0, WIDTH, ENTRIES):
+        entry, there = _entries(row, rows, start, WIDTH, ENTRIES)
+        source = tl.load(index + entry, mask=there, other=-1).to(tl.int64)
         used = (source >= 0) & (source < size)
-        total = tl.zeros([ROWS], dtype=out.dtype.element_ty)
-        for start in range(0, features, BLOCK):
-            feature = start + tl.arange(0, BLOCK)
-            mask = used[:, None] & (feature < features)[None, :]
+        total = tl.zeros([ROWS, ENTRIES], dtype=out.dtype.element_ty)
+        for first in range(0, features, BLOCK):
+            feature = first + tl.arange(0, BLOCK)
+            in_features = feature < features
+            mask = (row < rows)[:, None] & in_features[None, :]
             held = tl.load(grad + row[:, None] * features + feature[None, :], mask=mask, other=0.0)
-            gathered = tl.load(x + source[:, None] * features + feature[None, :], mask=mask, other=0.0)
-            total += tl.sum(held * gathered, axis=1)
-        tl.store(out + row * WIDTH + j, total, mask=row < rows)
+            place = x + source[:, :, None] * features + feature[None, None, :]
+            gathered = tl.load(place, mask=used[:, :, None] & in_features[None, None, :], other=0.0)
+            total += tl.sum(held[:, None, :] * gathered, axis=2)
+        tl.store(out + entry, total, mask=there)
+
+
+@triton.jit  # type: ignore[untyped-decorator,unused-ignore]
+def _entries(
+    row: tl.tensor, rows: tl.tensor, start: tl.tensor, WIDTH: tl.constexpr, ENTRIES: tl.constexpr
+) -> tl.tensor:
+    """Places of some entries of every row, and whether they are there."""
+    place = start + tl.arange(0, ENTRIES)
+    return row[:, None] * WIDTH + place[None, :], (row < rows)[:, None] & (place < WIDTH)[None, :]

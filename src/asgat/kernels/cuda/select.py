@@ -14,6 +14,7 @@ SCORES_AT_ONCE = 1 << 14  # a program keeps its scores in registers; longer rows
 SCORES_PER_WARP = 1 << 11
 ENTRIES = 64  # selected entries a program adds at a time for the gradient
 MAX_PARTIAL = 64  # partial sums per head
+UNROLLED = 32  # orders up to which all loads of a program are under way at once
 
 
 def select_top(
@@ -40,7 +41,7 @@ def select_top(
         with torch.cuda.device(value.get_device()):
             _select_kernel[count, triton.cdiv(heads, at_once)](
                 value, indptr, bucket, coefficients, score, position, rows, heads, k,
-                ORDERS=orders, WIDTH=width, HEADS=at_once,
+                ORDERS=orders, WIDTH=width, HEADS=at_once, UNROLLED=UNROLLED,
                 num_warps=max(1, at_once * width // SCORES_PER_WARP),
             )  # fmt: skip
     return score, position
@@ -65,7 +66,7 @@ def select_top_grad(value: Tensor, position: Tensor, grad: Tensor) -> Tensor:
 def _select_kernel(
     value: tl.tensor, indptr: tl.tensor, bucket: tl.tensor, coefficients: tl.tensor, score: tl.tensor,
     position: tl.tensor, rows: tl.tensor, heads: tl.tensor, k: tl.tensor, ORDERS: tl.constexpr, WIDTH: tl.constexpr,
-    HEADS: tl.constexpr,
+    HEADS: tl.constexpr, UNROLLED: tl.constexpr,
 ) -> None:  # fmt: skip
     """One program scores one row for a few heads, then takes the largest score k times, the leftmost among equals."""
     row = tl.load(bucket + tl.program_id(0))
@@ -74,10 +75,12 @@ def _select_kernel(
     local = tl.arange(0, WIDTH)
     within = begin + local < tl.load(indptr + row + 1)
     scores = tl.zeros([HEADS, WIDTH], dtype=score.dtype.element_ty)
-    for p in tl.static_range(ORDERS):
-        held = tl.load(value + (begin + local) * ORDERS + p, mask=within, other=0.0).to(scores.dtype)
-        scale = tl.load(coefficients + head * ORDERS + p, mask=head < heads, other=0.0)
-        scores += scale[:, None] * held[None, :]
+    if ORDERS <= UNROLLED:
+        for p in tl.static_range(ORDERS):
+            scores = _add_order(scores, value, coefficients, begin + local, within, head, heads, p, ORDERS)
+    else:
+        for p in range(ORDERS):
+            scores = _add_order(scores, value, coefficients, begin + local, within, head, heads, p, ORDERS)
     scores = tl.where(within[None, :] & (scores == scores), scores, -float("inf"))  # NaN is never taken
     to = (head.to(tl.int64) * rows + row) * k
     for j in range(k):
@@ -85,6 +88,16 @@ def _select_kernel(
         tl.store(score + to + j, best, mask=head < heads)
         tl.store(position + to + j, tl.where(best > -float("inf"), begin + at, -1), mask=head < heads)
         scores = tl.where(local[None, :] == at[:, None], -float("inf"), scores)
+
+
+@triton.jit  # type: ignore[untyped-decorator,unused-ignore]
+def _add_order(
+    scores: tl.tensor, value: tl.tensor, coefficients: tl.tensor, entry: tl.tensor, within: tl.tensor, head: tl.tensor,
+    heads: tl.tensor, p: tl.tensor, ORDERS: tl.constexpr,
+) -> tl.tensor:  # fmt: skip
+    held = tl.load(value + entry * ORDERS + p, mask=within, other=0.0).to(scores.dtype)
+    scale = tl.load(coefficients + head * ORDERS + p, mask=head < heads, other=0.0)
+    return scores + scale[:, None] * held[None, :]
 
 
 @triton.jit(do_not_specialize=["selected", "blocks"])  # type: ignore[untyped-decorator,unused-ignore]
