@@ -12,7 +12,7 @@ def gather_sum(x: Tensor, index: Tensor, weight: Tensor, bias: Tensor | None) ->
     out = x.new_empty(index.size(0), x.size(1))
     if out.numel() == 0:
         return out
-    sizes, grid = _tiles(*out.shape, index.size(1))
+    sizes, grid = _tiles(out.size(0), out.size(1), index.size(1))
     biases, runs = (0, 1) if bias is None else (bias.size(-2), bias.shape[:-2].numel())
     with torch.cuda.device(x.get_device()):
         _gather_kernel[grid](
@@ -28,7 +28,7 @@ def gather_sum_grad_x(grad: Tensor, index: Tensor, weight: Tensor, size: int) ->
     out = grad.new_zeros(size, grad.size(1))
     if out.numel() == 0 or index.numel() == 0:
         return out
-    sizes, grid = _tiles(*grad.shape, index.size(1))
+    sizes, grid = _tiles(grad.size(0), grad.size(1), index.size(1))
     with torch.cuda.device(grad.get_device()):
         _scatter_kernel[grid](
             grad.contiguous(), index.contiguous(), weight.contiguous(), out, size, *grad.shape, **sizes,
@@ -40,7 +40,7 @@ def gather_sum_grad_weight(grad: Tensor, x: Tensor, index: Tensor) -> Tensor:
     out = x.new_empty(index.shape)
     if x.numel() == 0 or index.numel() == 0:
         return out.zero_()
-    sizes, grid = _tiles(*grad.shape, index.size(1))
+    sizes, grid = _tiles(grad.size(0), grad.size(1), index.size(1))
     with torch.cuda.device(grad.get_device()):
         _dot_kernel[grid[:1]](
             grad.contiguous(), x.contiguous(), index.contiguous(), out, x.size(0), *grad.shape, **sizes,
