@@ -16,7 +16,7 @@ from asgat.data.dataset import Dataset
 from asgat.errors import AsgatError
 from asgat.estimator.graph_file import decode_graph
 from asgat.files.user_file import read_user_file
-from asgat.graph import Graph
+from asgat.graph.graph import Floats, Graph, Ints, Mask
 from asgat.training.inputs import graph_for, make_inputs
 from asgat.training.run_directory import is_directed, load_model, read_metadata
 from asgat.training.run_files import BOARD, UNFINISHED
@@ -69,7 +69,7 @@ class TrainedRun:
         return self.dataset.x
 
     @property
-    def y(self) -> npt.NDArray[np.int64]:
+    def y(self) -> Ints:
         return self.dataset.y
 
     train_mask = property(lambda self: self._mask("train"), doc="Training nodes as a mask [N].")
@@ -94,11 +94,11 @@ class TrainedRun:
             raise AsgatError(f"There is no node {str(node)!r} in {self.dataset.name}; its first is {self.ids[0]!r}.")
         return known[str(node)]
 
-    def _mask(self, part: str) -> npt.NDArray[np.bool_]:
+    def _mask(self, part: str) -> Mask:
         return self.dataset.splits[0].masks(self.dataset.num_nodes)[part]
 
 
-def checked_probability(logits: Tensor) -> npt.NDArray[np.float64]:
+def checked_probability(logits: Tensor) -> Floats:
     """The probabilities of the classes, [nodes, classes]; an error if they are not numbers."""
     if not torch.isfinite(logits).all():
         raise AsgatError(

@@ -3,19 +3,15 @@
 from itertools import chain, pairwise
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from numpy.polynomial import chebyshev as cheb
 
 from asgat.filters import SpectralFilter
-from asgat.graph import Graph
+from asgat.graph.graph import Floats, Graph, Ints
 from asgat.spectral import ChebyshevOperator, ExactOperator, SpectralOperator
 from asgat.spectral.chebyshev_interpolation import jackson
 from asgat.spectral.top_k import row_blocks
 from asgat.tables import TableOperator
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 BANDS = ((0.0, 0.5), (0.5, 1.0), (1.0, 1.5), (1.5, 2.0))
 BAND_NAMES = ("low", "low middle", "high middle", "high")

@@ -9,8 +9,7 @@ import numpy.typing as npt
 from asgat.estimator.trained_run import TrainedRun
 from asgat.explain import AttentionRows, attention_rows
 from asgat.explain.copies import SIDES
-from asgat.explain.responses import Ints
-from asgat.graph import Graph
+from asgat.graph.graph import Floats, Graph, Ints, Mask
 from asgat.graph.homophily import node_homophily
 from asgat.nn.attention_model import AttentionModel
 from asgat.report.node_features import node_features
@@ -24,7 +23,7 @@ WIDTH = 5  # numbers per attended node
 NEAR, SECOND, LINES = 30, 40, 300  # neighbours, their neighbours, and edges shown of a neighbourhood
 
 
-def sample_nodes(y: Ints, wrong: npt.NDArray[np.bool_], size: int, seed: int = 0) -> Ints:
+def sample_nodes(y: Ints, wrong: Mask, size: int, seed: int = 0) -> Ints:
     """At most ``size`` nodes: all if they fit, else a quarter wrong, a quarter by class in turn, the rest at random."""
     if len(y) <= size:
         return np.arange(len(y))
@@ -147,7 +146,7 @@ def explorer(run: TrainedRun, probability: Probabilities, flat: Sequence[Sequenc
     }
 
 
-def _likely(probability: npt.NDArray[np.float64]) -> list[list[float]]:
+def _likely(probability: Floats) -> list[list[float]]:
     """The likeliest classes of a node with their probabilities."""
     order = np.argsort(-probability, kind="stable")[:LIKELIEST]
     return [[int(place), round(float(probability[place]), 3)] for place in order]

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asgat.estimator.trained_run import TrainedRun, read_encoder
-from asgat.explain.responses import Ints
+from asgat.graph.graph import Ints
 from asgat.tabular.encoder import FeatureEncoder, Value
 
 FEW = 12  # up to here all columns of a node are shown

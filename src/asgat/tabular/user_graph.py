@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asgat.errors import AsgatError
-from asgat.graph import Graph
+from asgat.graph.graph import Floats, Graph, Ints
 from asgat.tabular.column import Column
 
 
@@ -22,15 +22,15 @@ class UserGraph:
     """
 
     ids: Sequence[str]
-    edges: npt.NDArray[np.int64]  # connected rows of ``ids``, [2, E]; directions, repetitions and loops as given
+    edges: Ints  # connected rows of ``ids``, [2, E]; directions, repetitions and loops as given
     features: Sequence[Column]
-    weight: npt.NDArray[np.float64] | None = None  # of every edge; None is 1
+    weight: Floats | None = None  # of every edge; None is 1
     label: Column | None = None  # the class of every node, where it is known
     split: Column | None = None  # the part every node is in
     columns: dict[str, str | None] = field(default_factory=dict)  # the user's column for each role, such as id
     notes: Sequence[str] = ()  # what was noticed or changed while reading, in sentences
     name: str = "graph"
-    chosen: npt.NDArray[np.int64] | None = None  # rows of the selected nodes; None is all
+    chosen: Ints | None = None  # rows of the selected nodes; None is all
     directed: bool = False  # whether the direction of edges is used
     declared: Sequence[str] = ()  # features of which the user says that they are numbers or categories
     reciprocal: float | None = None  # their :func:`~asgat.tabular.direction.reciprocal_share`
@@ -40,7 +40,7 @@ class UserGraph:
         """The same edges as a graph, undirected unless ``directed``."""
         return Graph.from_edges(self.edges, len(self.ids), self.weight, directed=self.directed)
 
-    def select(self, chosen: npt.NDArray[np.int64] | None) -> Self:
+    def select(self, chosen: Ints | None) -> Self:
         """The same graph with these nodes selected, all of them for None."""
         other = replace(self, chosen=chosen)
         other.__dict__["graph"] = self.graph  # built once
@@ -67,7 +67,7 @@ class UserGraph:
         return len(self.ids)
 
     @property
-    def nodes(self) -> npt.NDArray[np.int64]:
+    def nodes(self) -> Ints:
         return np.arange(self.num_nodes) if self.chosen is None else self.chosen
 
     @property
