@@ -2,6 +2,7 @@
 
 import numbers
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -69,6 +70,7 @@ from asgat.training.runner import Callbacks, make_task, model_metadata, step_byt
 DEFAULTS: dict[str, Any] = {"hidden": 32, "epochs": 500, "patience": 50, "max_restarts": 1, "normalize_features": False}
 
 
+@dataclass(eq=False, repr=False)  # sklearn compares and shows estimators itself
 class ASGATClassifier(SklearnClassifier):
     """Adaptive spectral graph attention as an estimator.
 
@@ -113,48 +115,26 @@ class ASGATClassifier(SklearnClassifier):
         (34, 2)
     """
 
-    def __init__(
-        self,
-        model: str = "asgat-plus",
-        *,
-        k: int | None = None,
-        order: int | None = None,
-        heads: int | None = None,
-        hidden: int | None = None,
-        dropout: float | None = None,
-        lr: float | None = None,
-        weight_decay: float | None = None,
-        epochs: int | None = None,
-        patience: int | None = None,
-        settings: Mapping[str, Any] | None = None,
-        directed: bool = False,
-        preset: str | None = None,
-        metric: str = "micro_f1",
-        time_limit: float | None = None,
-        random_state: int | np.random.RandomState | None = 0,
-        verbose: int = 0,
-        device: str = "cpu",
-        seed: int | None = None,
-    ) -> None:
-        self.model = model
-        self.k = k
-        self.order = order
-        self.heads = heads
-        self.hidden = hidden
-        self.dropout = dropout
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.epochs = epochs
-        self.patience = patience
-        self.settings = settings
-        self.directed = directed
-        self.preset = preset
-        self.metric = metric
-        self.time_limit = time_limit
-        self.random_state = random_state
-        self.verbose = verbose
-        self.device = device
-        self.seed = seed
+    model: str = "asgat-plus"
+    _: KW_ONLY
+    k: int | None = None
+    order: int | None = None
+    heads: int | None = None
+    hidden: int | None = None
+    dropout: float | None = None
+    lr: float | None = None
+    weight_decay: float | None = None
+    epochs: int | None = None
+    patience: int | None = None
+    settings: Mapping[str, Any] | None = None
+    directed: bool = False
+    preset: str | None = None
+    metric: str = "micro_f1"
+    time_limit: float | None = None
+    random_state: int | np.random.RandomState | None = 0
+    verbose: int = 0
+    device: str = "cpu"
+    seed: int | None = None
 
     def fit(self, graph: Any, y: Any = None, mask: Any = None, val_mask: Any = None, x: Any = None) -> Self:
         """Trains on the labelled nodes of a graph.
