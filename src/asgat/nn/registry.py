@@ -127,17 +127,15 @@ def _build_baseline(model: str, config: TrainConfig, in_channels: int, out_chann
     return net
 
 
-def _build_asgat(function: str, *arguments: Any, **options: Any) -> nn.Module:
-    from asgat.nn import from_config
+def _build_asgat(*arguments: Any, **options: Any) -> nn.Module:
+    from asgat.nn.from_config import build_model
 
-    net: nn.Module = getattr(from_config, function)(*arguments, **options)
-    return net
+    return build_model(*arguments, **options)
 
 
 def _asgat(summary: str, fixed: Mapping[str, Any], cost: str = "m·(R·P + N·k·H)", **defaults: Any) -> ModelSpec:
     reference, cost = "Li et al., ECML-PKDD 2021", f"O(N·F·H + {cost})"
-    build = partial(_build_asgat, "build_asgat")
-    return ModelSpec(summary, reference, cost, ASGATConfig, build, _prepare_operator, defaults, fixed)
+    return ModelSpec(summary, reference, cost, ASGATConfig, _build_asgat, _prepare_operator, defaults, fixed)
 
 
 def _baseline(
@@ -163,11 +161,11 @@ MODELS: dict[str, ModelSpec] = {
     "asgat-heat": _asgat("the paper's model with a heat kernel", {**PAPER, "filter": "heat"}),
     "asgat-linear": replace(
         _asgat("the paper's model with a linear last layer", {**PAPER, "operator": "chebyshev"}),
-        build=partial(_build_asgat, "build_asgat", linear=True)),
+        build=partial(_build_asgat, linear=True)),
     "asgat-plus": replace(_asgat("the paper's model with a root term and options", {}, root=True), directed=True),
     "asgat-deep": ModelSpec(
         "residual blocks of spectral attention and spectral filters", "asgat, this package 2026",
-        "O(N·F·H + R·E·H + m·N·(k + H)·H)", ASGATDeepConfig, partial(_build_asgat, "build_deep"), _prepare_operator,
+        "O(N·F·H + R·E·H + m·N·(k + H)·H)", ASGATDeepConfig, _build_asgat, _prepare_operator,
         {"lr": 2e-3, "weight_decay": 1e-3, "hidden": 64, "heads": 4, "k": 5, "order": 8, "normalize_features": False,
          "stop_on": "score"}, directed=True),
     "mlp": replace(_baseline("MLP", "features only", "Rumelhart et al., Nature 1986", "N·F·H"), prepare=lambda *_: ()),
