@@ -40,11 +40,15 @@ class UserGraph:
         """The same edges as a graph, undirected unless ``directed``."""
         return Graph.from_edges(self.edges, len(self.ids), self.weight, directed=self.directed)
 
+    def _with(self, **changes: Any) -> Self:
+        """The same edges with other fields; the graph is built once."""
+        other = replace(self, **changes)
+        other.__dict__["graph"] = self.graph
+        return other
+
     def select(self, chosen: Ints | None) -> Self:
         """The same graph with these nodes selected, all of them for None."""
-        other = replace(self, chosen=chosen)
-        other.__dict__["graph"] = self.graph  # built once
-        return other
+        return self._with(chosen=chosen)
 
     def with_label(self, name: str) -> Self:
         """The same graph with the labels in a column, which is no feature then; without any if there is no such one."""
@@ -52,15 +56,11 @@ class UserGraph:
             return self
         column = next((column for column in self.features if column.name == name), None)
         features = [other for other in self.features if other is not column]
-        other = replace(self, label=column, features=features, columns={**self.columns, "label": name})
-        other.__dict__["graph"] = self.graph
-        return other
+        return self._with(label=column, features=features, columns={**self.columns, "label": name})
 
     def with_split(self, split: Column) -> Self:
         """The same graph with the part every node is in."""
-        other = replace(self, split=split)
-        other.__dict__["graph"] = self.graph
-        return other
+        return self._with(split=split)
 
     @property
     def num_nodes(self) -> int:
