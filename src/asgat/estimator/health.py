@@ -68,6 +68,11 @@ class Health:
     directed: bool = False
     reciprocal: float | None = None
 
+    @property
+    def advised(self) -> dict[str, Any]:
+        """Values of the settings that a model takes."""
+        return {advice.setting: advice.value for advice in self.advice if advice.setting in ("k", "order")}
+
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 

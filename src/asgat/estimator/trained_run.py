@@ -1,5 +1,6 @@
 """A run directory with the graph it was trained on, the starting point of predict, explain and report."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +15,9 @@ from asgat.config import TrainConfig
 from asgat.data import load_dataset
 from asgat.data.dataset import Dataset
 from asgat.errors import AsgatError
-from asgat.estimator.graph_file import decode_graph
+from asgat.estimator.graph_file import decode_graph, encode_graph
+from asgat.estimator.health import Health
+from asgat.files.atomic import to_json
 from asgat.files.user_file import read_user_file
 from asgat.graph.graph import Floats, Graph, Ints, Mask
 from asgat.training.inputs import graph_for, make_inputs
@@ -149,6 +152,12 @@ def load_run(path: Path | str, data_dir: Path | str | None = None) -> TrainedRun
     if is_directed(metadata) != dataset.graph.directed:
         raise AsgatError(f"The files of {path} do not match: either the model or the graph is directed; fit again.")
     return TrainedRun(path, model, name, config, dataset, ids, classes, features, own)
+
+
+def encode_files(dataset: Dataset, ids: Sequence[str], encoding: Mapping[str, Any], health: Health) -> dict[str, bytes]:
+    """What a run directory holds of a user's graph: the graph, how it was encoded, and its figures."""
+    texts = {ENCODER_FILE: to_json(encoding), HEALTH_FILE: to_json(health.to_dict())}
+    return {GRAPH_FILE: encode_graph(dataset, ids), **texts}
 
 
 def read_encoder(path: Path) -> dict[str, Any]:
