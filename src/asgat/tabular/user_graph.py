@@ -12,6 +12,9 @@ from asgat.errors import AsgatError
 from asgat.graph.graph import Floats, Graph, Ints
 from asgat.tabular.column import Column
 
+MOST_ONE_WAY = 0.2  # share of edges that also run the other way, below which they seem to have a direction
+FEWEST = 10  # edges from which a share says something
+
 
 @dataclass(frozen=True, eq=False)
 class UserGraph:
@@ -33,7 +36,7 @@ class UserGraph:
     chosen: Ints | None = None  # rows of the selected nodes; None is all
     directed: bool = False  # whether the direction of edges is used
     declared: Sequence[str] = ()  # features of which the user says that they are numbers or categories
-    reciprocal: float | None = None  # their :func:`~asgat.tabular.direction.reciprocal_share`
+    reciprocal: float | None = None  # their :func:`reciprocal_share`
 
     @cached_property
     def graph(self) -> Graph:
@@ -105,3 +108,17 @@ class UserGraph:
         chosen = "" if self.chosen is None else f", chosen={len(self)}"
         size = f"nodes={self.num_nodes}, edges={self.edges.shape[1]}, features={len(self.features)}"
         return f"UserGraph({self.name!r}, {size}{chosen})"
+
+
+def reciprocal_share(ends: npt.NDArray[np.int64], num_nodes: int, listed_once: bool = False) -> float | None:
+    """The share of the edges [2, E] between different nodes that also run the other way; None if there are few edges.
+
+    ``listed_once``: whether a list of undirected edges may name each pair once. Then the share is None, too, where the
+    lower node always comes first, as such lists often have it.
+    """
+    source, target = ends[:, ends[0] != ends[1]]
+    edges = np.unique(source * num_nodes + target)
+    if len(edges) < FEWEST or (listed_once and bool((source < target).all())):
+        return None
+    back = edges % num_nodes * num_nodes + edges // num_nodes
+    return float(np.isin(back, edges).mean())
