@@ -16,7 +16,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from asgat.tuning.cheapest import cheapest
+from asgat.tuning.evaluation import cheapest
 
 COSTLY = ("members", "layers", "hidden", "heads", "k", "order", "channels", "operator")
 

@@ -4,6 +4,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from graphlib import CycleError, TopologicalSorter
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -33,8 +34,10 @@ def modules(source: Path) -> dict[str, Path]:
 
 
 def imports(name: str, path: Path, known: dict[str, Path]) -> Iterator[tuple[int, str]]:
-    """Line and target of every import of a module, wherever it stands: in functions, for type checkers, by a call."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    """Line and target of every import of a module, wherever it stands: in functions, in its stub, by a call."""
+    stub = path.with_suffix(".pyi")
+    trees = [ast.parse(file.read_text(encoding="utf-8")) for file in (path, stub) if file.exists()]
+    for node in chain.from_iterable(map(ast.walk, trees)):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -172,6 +175,7 @@ def test_a_tree_without_faults_passes(check, plant):
         (wrong_way_imports, {"graph/__init__.py": "from ..nn import model"}, "asgat.graph, line 1, imports asgat.nn"),
         (wrong_way_imports, {"graph/hops.py": "def lazy():\n    from asgat.nn.model import Model"}, "line 2, imports"),
         (wrong_way_imports, {"graph/hops.py": "if TYPE_CHECKING:\n    from asgat.nn import Model"}, "line 2, imports"),
+        (wrong_way_imports, {"graph/__init__.pyi": "from asgat.nn.model import M as M"}, "asgat.graph, line 1"),
         (wrong_way_imports, {"graph/hops.py": "importlib.import_module('asgat.nn.model')"}, "line 1, imports"),
         (wrong_way_imports, {"graph/hops.py": "from asgat import ASGAT"}, "graph.hops, line 1, imports asgat"),
         (wrong_way_imports, {"errors.py": "from asgat.files.lock import locked"}, "errors, line 1, imports"),

@@ -65,15 +65,17 @@ def test_pyg_is_imported_by_the_models_that_are_made_of_its_layers(model, pyg):
 def test_a_name_is_imported_when_it_is_used(tmp_path, monkeypatch):
     package = tmp_path / "some_package"
     package.mkdir()
-    places = {"One": "some_package.one", "Two": "some_package.absent"}
-    (package / "__init__.py").write_text(
-        f"from asgat.lazy import lazy_names\n__getattr__ = lazy_names(__name__, {places})"
-    )
+    lazy = "from asgat.lazy import lazy_package\n__getattr__, __dir__, __all__ = lazy_package(__name__, __file__)"
+    (package / "__init__.py").write_text(lazy)
+    stub = "from some_package.one import One as One\nfrom some_package.absent import Two as Two\n\nTHREE: int\n"
+    (package / "__init__.pyi").write_text(stub)
     (package / "one.py").write_text("class One: pass")
     monkeypatch.syspath_prepend(tmp_path)
     import some_package  # type: ignore[import-not-found]
 
     assert "some_package.one" not in sys.modules
+    assert some_package.__all__ == ["One", "Two"]
+    assert {"One", "Two", "__name__"} <= set(dir(some_package))
     assert some_package.One is some_package.one.One
     assert vars(some_package)["One"] is some_package.One, "found once"
     from some_package import one

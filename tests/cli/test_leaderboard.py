@@ -164,7 +164,7 @@ def test_without_test_nodes_no_scores_are_printed(capsys):
 
 
 def test_the_bar_shows_the_round():
-    with BoardProgress(1) as progress:
+    with BoardProgress() as progress:
         progress("first epochs", 1, 4, Epoch(0, 3, 0.5, 0.6, 0.7))
         (task,) = progress.bar.tasks
         assert (task.description, task.completed, task.total) == ("first epochs", 1, 4)

@@ -5,7 +5,7 @@ import numpy as np
 from matplotlib import image
 
 from asgat.experiments import paper
-from asgat.experiments.plotting import COLOURS, MARKERS, dataset_title, plain_tick_labels, save_figure, shared_legend
+from asgat.experiments.plotting import COLOURS, MARKERS, dataset_title, save_figure, shared_legend
 from asgat.report.figures import new_figure
 
 
@@ -32,16 +32,6 @@ def test_titles():
     assert [dataset_title(name) for name in paper.DATASETS][:3] == ["Cora", "Pubmed", "CiteSeer"]
     assert all(dataset_title(name).lower() == name for name in paper.DATASETS)
     assert dataset_title("csbm") == "csbm"
-
-
-def test_tick_labels_are_plain_numbers():
-    figure = new_figure(3, 2)
-    axis = figure.subplots()
-    axis.plot([1, 10, 100], [1, 10, 100])
-    axis.set(xscale="log", yscale="log")
-    plain_tick_labels(axis)
-    figure.canvas.draw()
-    assert "100" in [label.get_text() for label in axis.get_xticklabels()]
 
 
 def test_the_legend_has_the_entries_of_the_fullest_panel():

@@ -14,7 +14,7 @@ from asgat.errors import AsgatError
 from asgat.filters import HeatFilter, MLPFilter, PolynomialFilter
 from asgat.graph import Graph
 from asgat.nn.ensemble import Ensemble
-from asgat.nn.from_config import build_asgat, build_deep, make_filter, make_operator
+from asgat.nn.from_config import build_model, make_filter, make_operator
 from asgat.nn.memory_plan import choose_form, plan
 from asgat.nn.registry import make_config, model_spec
 from asgat.spectral import ArmaOperator, ChebyshevOperator, ExactOperator
@@ -97,13 +97,13 @@ def test_the_deep_model_has_a_table_if_it_attends(changes, form, kind, directed)
         assert estimate.parts["attention"] == 0
         assert estimate.bytes < 1 << 25
     assert 0 < estimate.parts["features"] < plan(graph, config.replace(layers=4)).parts["features"]
-    net = build_deep(config, 3, 2, directed=directed)
+    net = build_model(config, 3, 2, directed=directed)
     assert net(torch.randn(graph.num_nodes, 3), operator).shape == (graph.num_nodes, 2)
 
 
 def test_the_deep_model_is_trained_on_all_nodes():
     with pytest.raises(AsgatError, match="batch_size"):
-        build_deep(ASGATDeepConfig(batch_size=8, hidden=8), 3, 2)
+        build_model(ASGATDeepConfig(batch_size=8, hidden=8), 3, 2)
 
 
 def test_settings_reach_the_operator():
@@ -122,15 +122,15 @@ def test_settings_reach_the_operator():
 
 @pytest.mark.parametrize("bias", [True, False])
 def test_layers_have_a_bias_if_the_settings_say_so(bias):
-    net: Any = build_asgat(ASGATConfig(bias=bias, hidden=4, layers=3, order=3), 3, 2)
+    net: Any = build_model(ASGATConfig(bias=bias, hidden=4, layers=3, order=3), 3, 2)
     assert [conv.bias is not None for conv in net.convs] == [bias] * 3
 
 
 @pytest.mark.parametrize("graph", [GRAPH, MEDIUM], ids=["small", "medium"])
 def test_a_k_above_the_number_of_nodes_means_all_that_are_reachable(graph):
     torch.manual_seed(0)
-    everything: Any = build_asgat(ASGATConfig(k=None, hidden=4, order=3), 3, 2)
-    huge: Any = build_asgat(ASGATConfig(k=1_000_000, hidden=4, order=3), 3, 2)
+    everything: Any = build_model(ASGATConfig(k=None, hidden=4, order=3), 3, 2)
+    huge: Any = build_model(ASGATConfig(k=1_000_000, hidden=4, order=3), 3, 2)
     huge.load_state_dict(everything.state_dict())
     x = torch.randn(graph.num_nodes, 3)
     outputs = [
@@ -140,7 +140,7 @@ def test_a_k_above_the_number_of_nodes_means_all_that_are_reachable(graph):
 
 
 def test_members_make_an_ensemble_of_different_networks():
-    net: Any = build_asgat(ASGATConfig(members=3, hidden=4), 3, 2)
+    net: Any = build_model(ASGATConfig(members=3, hidden=4), 3, 2)
     members: list[Any] = list(net.members)
     first, second, third = (member.layers[0].weight for member in members)
     assert type(net) is Ensemble

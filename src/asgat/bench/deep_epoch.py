@@ -1,6 +1,5 @@
 """Time of one epoch of asgat-deep, compared with a residual GraphSAGE of the same width and depth."""
 
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -17,6 +16,7 @@ from asgat.config import ASGATDeepConfig
 from asgat.data import Dataset
 from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.registry import model_spec
+from asgat.spectral.shifted_laplacian import torch_csr
 from asgat.training.inputs import graph_for, make_inputs
 from asgat.training.runner import model_sizes
 
@@ -67,11 +67,9 @@ def edge_list(matrix: Any) -> Tensor:
 
 def csr_tensor(matrix: Any) -> Tensor:
     """The same edges as PyTorch's sparse matrix; PyG then multiplies instead of collecting messages."""
-    rows = sp.csr_array(matrix)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # "in beta state"
-        bounds, columns = (torch.from_numpy(part.astype(np.int64)) for part in (rows.indptr, rows.indices))
-        return torch.sparse_csr_tensor(bounds, columns, torch.ones(rows.nnz), size=rows.shape)
+    rows = sp.csr_array(matrix, copy=True)
+    rows.data[:] = 1.0
+    return torch_csr(rows, torch.float32, torch.device("cpu"))
 
 
 def bench_deep_epoch(

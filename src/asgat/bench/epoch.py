@@ -1,8 +1,11 @@
-"""Time of one epoch, training and evaluation, compared with PyG's GAT of the same width."""
+"""Time of one epoch, training and evaluation, compared with PyG's GAT of the same width, or on a busy machine."""
 
 import statistics
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
@@ -24,6 +27,8 @@ from asgat.tuning.space import CHEBYSHEV
 
 DENSE_LIMIT = 6000  # the dense form is timed up to this many nodes
 TABLE: dict[str, Any] = {"form": "table", "candidates": 32, "cap": 256}
+# Says that it has begun, and ends with the process that started it.
+_BUSY = "import os\nparent = os.getppid()\nprint(flush=True)\nwhile os.getppid() == parent:\n    sum(range(10**5))"
 
 
 def published_config(dataset: str, **changes: Any) -> ASGATConfig:
@@ -155,3 +160,38 @@ def timer(
             return 1000 * (time.perf_counter() - started) / count
 
     return run
+
+
+@contextmanager
+def busy_processes(count: int) -> Iterator[None]:
+    """Keeps that many other processes computing, one thread each, while the body runs."""
+    with ExitStack() as started:
+        for _ in range(count):
+            process = subprocess.Popen([sys.executable, "-c", _BUSY], stdout=subprocess.PIPE)
+            started.enter_context(process)
+            started.callback(process.kill)
+            assert process.stdout is not None
+            process.stdout.readline()
+        yield
+
+
+def bench_busy(
+    data: Dataset,
+    config: ASGATConfig,
+    device: torch.device,
+    progress: Callable[[str], None],
+    repeats: int = 7,
+    busy: int = 1,
+) -> dict[str, Any]:
+    """Milliseconds of one epoch of ASGAT without and with busy processes, in turns: medians and their ratio."""
+    progress(f"{data.name}: building the table")
+    inputs = make_inputs(data, "asgat-cheb", config, device)
+    asgat = partial(model_spec("asgat-cheb").build, config, data.num_features, data.num_classes)
+    run = timer(asgat, inputs, data, config, device, True)
+
+    def crowded() -> float:
+        with busy_processes(busy):
+            return run()
+
+    times = medians({"quiet_ms": run, "busy_ms": crowded}, repeats, lambda text: progress(f"{data.name}: {text}"))
+    return {"dataset": data.name, "nodes": data.num_nodes, **times, "ratio": times["busy_ms"] / times["quiet_ms"]}

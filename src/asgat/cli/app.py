@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from collections.abc import Callable
 from time import perf_counter
 from typing import Annotated, Any, NoReturn
 
@@ -24,7 +25,6 @@ from asgat.errors import AsgatError, hardware_error
 from asgat.threads import wait_passively
 
 OUTPUT = ("--quiet", "-q", "--verbose", "-v")  # options of all commands
-YOUR_GRAPH, BENCHMARKS, RESEARCH = "Your graph", "Benchmarks", "Research"
 
 
 class Commands(TyperGroup):
@@ -44,50 +44,37 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-app.command(
-    rich_help_panel=YOUR_GRAPH,
-    epilog="Examples:  asgat fit --edges edges.csv --nodes nodes.csv --label kind --out runs/mine  ·  "
+# Commands in the order of the help, and examples of their use.
+Examples = dict[Callable[..., None], str]
+YOUR_GRAPH: Examples = {
+    fit: "Examples:  asgat fit --edges edges.csv --nodes nodes.csv --label kind --out runs/mine  ·  "
     "asgat fit --edges graph.npz --label y --preset quick --metric macro_f1 --repeats 3  ·  "
     "asgat fit --edges graph.npz --label y --model gcn --set hidden=32  ·  "
     "asgat fit --edges edges.csv --nodes nodes.csv --label kind --recipe recipe.toml",
-)(fit)
-app.command(
-    rich_help_panel=YOUR_GRAPH,
-    epilog="Example: asgat predict runs/mine --edges edges.csv --nodes nodes.csv -o predictions.csv",
-)(predict)
-app.command(
-    rich_help_panel=YOUR_GRAPH,
-    epilog="Example: asgat explain runs/csbm-asgat-cheb-seed0 --node 17 --json explained.json",
-)(explain)
-app.command(rich_help_panel=YOUR_GRAPH, epilog="Example: asgat report runs/csbm-asgat-cheb-seed0")(report)
-app.command(rich_help_panel=YOUR_GRAPH, epilog="Examples:  asgat runs  ·  asgat runs runs/demo --json -")(runs)
-app.command(
-    rich_help_panel=YOUR_GRAPH,
-    epilog="Example: asgat convert edges.csv web --features x.npy --labels y.npy --order rcm",
-)(convert)
-app.command(rich_help_panel=BENCHMARKS, epilog="Example: asgat datasets --json datasets.json")(datasets)
-app.command(rich_help_panel=BENCHMARKS, epilog="Examples:  asgat models  ·  asgat models gat --json gat.json")(models)
-app.command(
-    rich_help_panel=BENCHMARKS,
-    epilog="Examples:  asgat train  ·  asgat train texas --splits 0-2 --set k=8 --set dropout=0.2  ·  "
+    predict: "Example: asgat predict runs/mine --edges edges.csv --nodes nodes.csv -o predictions.csv",
+    explain: "Example: asgat explain runs/csbm-asgat-cheb-seed0 --node 17 --json explained.json",
+    report: "Example: asgat report runs/csbm-asgat-cheb-seed0",
+    runs: "Examples:  asgat runs  ·  asgat runs runs/demo --json -",
+    convert: "Example: asgat convert edges.csv web --features x.npy --labels y.npy --order rcm",
+}
+BENCHMARKS: Examples = {
+    datasets: "Example: asgat datasets --json datasets.json",
+    models: "Examples:  asgat models  ·  asgat models gat --json gat.json",
+    train: "Examples:  asgat train  ·  asgat train texas --splits 0-2 --set k=8 --set dropout=0.2  ·  "
     "asgat train cora --model gcn --json result.json",
-)(train)
-app.command(
-    rich_help_panel=BENCHMARKS,
-    epilog="Examples:  asgat compare texas --models mlp,gcn,asgat-cheb --json comparison.json  ·  "
+    compare: "Examples:  asgat compare texas --models mlp,gcn,asgat-cheb --json comparison.json  ·  "
     "asgat compare --edges edges.csv --nodes nodes.csv --label kind --models mlp,gcn,linkx --splits 0-2",
-)(compare)
-app.command(
-    rich_help_panel=BENCHMARKS,
-    epilog="Examples:  asgat tune texas --model asgat-plus --trials 100 --set root=true  ·  "
+    tune: "Examples:  asgat tune texas --model asgat-plus --trials 100 --set root=true  ·  "
     "asgat tune --edges edges.csv --nodes nodes.csv --label kind --model linkx --trials 20 --splits 0-2",
-)(tune)
-app.command(
-    rich_help_panel=RESEARCH,
-    epilog="Examples:  asgat reproduce micro --quick  ·  asgat reproduce frequency --device cuda",
-)(reproduce)
-app.add_typer(bench, name="bench", rich_help_panel=RESEARCH)
-app.command(rich_help_panel=RESEARCH, epilog="Example: asgat embed karate --dimensions 8 -o karate.csv")(embed)
+}
+RESEARCH: Examples = {
+    reproduce: "Examples:  asgat reproduce micro --quick  ·  asgat reproduce frequency --device cuda",
+    embed: "Example: asgat embed karate --dimensions 8 -o karate.csv",
+}
+for title, commands in {"Your graph": YOUR_GRAPH, "Benchmarks": BENCHMARKS, "Research": RESEARCH}.items():
+    for command, examples in commands.items():
+        app.command(rich_help_panel=title, epilog=examples)(command)
+app.add_typer(bench, name="bench", rich_help_panel="Research")
 
 
 def main() -> None:

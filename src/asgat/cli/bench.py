@@ -46,8 +46,7 @@ def epoch(
 
     With --busy only ASGAT is timed, in turns without and with other processes that compute on the same machine.
     """
-    from asgat.bench.busy import bench_busy
-    from asgat.bench.epoch import TABLE, bench_epoch, published_config
+    from asgat.bench.epoch import TABLE, bench_busy, bench_epoch, published_config
 
     check_model(model)
     place = options.check_device(device)

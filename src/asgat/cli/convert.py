@@ -65,14 +65,8 @@ def convert(
             directed=directed,
             say=status.update,
         )
-    figures = {
-        "nodes": graph.num_nodes,
-        "entries": graph.num_entries,
-        "features": graph.num_features,
-        "classes": graph.num_classes,
-        "splits": graph.num_splits,
-        "mb": sum(file.stat().st_size for file in out.iterdir()) / 2**20,
-    }
+    figures = {key: getattr(graph, f"num_{key}") for key in ("nodes", "entries", "features", "classes", "splits")}
+    figures["mb"] = sum(file.stat().st_size for file in out.iterdir()) / 2**20
     title = f"{'Directed graph' if directed else 'Graph'} on disk: {escape(graph.name)}"
     table = make_table(title, [*list(figures)[:-1], "MiB"], left=())
     table.add_row(*(f"{value:,.0f}" for value in figures.values()))

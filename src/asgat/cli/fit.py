@@ -180,7 +180,7 @@ def _train_board(classifier: Any, encoded: Any, health: Health, out: Path, fresh
             limit = f"{minutes:g} minute{'' if minutes == 1 else 's'} at most"
             begun = f"; {held['seconds']:.0f} seconds of an earlier start are used" if held["seconds"] else ""
             console.print(f"Training many models on {classifier.device}, {limit}{begun}; Ctrl-C keeps what is done")
-            with resumable("What was trained is saved"), BoardProgress(settings.repeats) as progress:
+            with resumable("What was trained is saved"), BoardProgress() as progress:
                 classifier.fit_leaderboard(encoded, health, progress, out)
             classifier.save_pretrained(out)
             folder.clear_trials()

@@ -1,31 +1,17 @@
 """What ``asgat fit`` prints of a leaderboard, and its bar while models are trained."""
 
-from typing import Any, Self
+from typing import Any
 
 from rich.markup import escape
 
-from asgat.cli.output import console, make_table, notes, say
+from asgat.cli.output import ProgressBar, console, make_table, say
 
 
-class BoardProgress:
-    """A bar with the round, the trainings of it that are done, and the latest epoch."""
+class BoardProgress(ProgressBar):
+    """The round, the trainings of it that are done, and the latest epoch."""
 
-    def __init__(self, repeats: int) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-        columns = TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn()
-        figures = TextColumn("{task.fields[figures]}"), TimeElapsedColumn()
-        hidden = notes.quiet or not notes.is_terminal
-        self.bar = Progress(*columns, *figures, console=notes, transient=True, disable=hidden)
-        self.task = self.bar.add_task("", total=None, figures="")
-        self.repeats = repeats
-
-    def __enter__(self) -> Self:
-        self.bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.bar.stop()
+    def __init__(self) -> None:
+        super().__init__(20)
 
     def __call__(self, name: str, done: int, total: int, epoch: Any) -> None:
         figures = "" if epoch is None else f"epoch {epoch.epoch}  validation {100 * epoch.val_score:.1f}"

@@ -100,14 +100,8 @@ def describe_model(name: str, sized: bool = True) -> dict[str, Any]:
     spec = model_spec(name)
     size = TYPICAL["features"], TYPICAL["classes"], TYPICAL["nodes"]
     sizes = {"parameters": count_parameters(name, make_config(name), *size), "parameters_for": TYPICAL} if sized else {}
-    return {
-        "model": name,
-        "summary": spec.summary,
-        "reference": spec.reference,
-        "cost": spec.cost,
-        "directed": spec.directed,
-        **sizes,
-    }
+    about = {key: getattr(spec, key) for key in ("summary", "reference", "cost", "directed")}
+    return {"model": name, **about, **sizes}
 
 
 def describe_settings(name: str) -> list[dict[str, Any]]:

@@ -130,19 +130,17 @@ def write_json(path: Path | None, values: Any) -> None:
         write_atomic(path, to_json(values))
 
 
-class RunProgress:
-    """A bar with the number of finished runs and the latest epoch of any run; runs may train at the same time."""
+class ProgressBar:
+    """A bar of one task, on terminals only; use it as a context."""
 
-    def __init__(self, runs: int, epochs: int) -> None:
+    def __init__(self, width: int, total: int | None = None) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-        self.epochs = epochs
-        columns = TextColumn("{task.description}"), BarColumn(30), MofNCompleteColumn()
+        columns = TextColumn("{task.description}"), BarColumn(width), MofNCompleteColumn()
         figures = TextColumn("{task.fields[figures]}"), TimeElapsedColumn()
         hidden = notes.quiet or not notes.is_terminal
         self.bar = Progress(*columns, *figures, console=notes, transient=True, disable=hidden)
-        self.task = self.bar.add_task("", total=epochs, figures="")
-        self.finished(0, runs)
+        self.task = self.bar.add_task("", total=total, figures="")
 
     def __enter__(self) -> Self:
         self.bar.start()
@@ -150,6 +148,15 @@ class RunProgress:
 
     def __exit__(self, *_: object) -> None:
         self.bar.stop()
+
+
+class RunProgress(ProgressBar):
+    """The number of finished runs and the latest epoch of any run; runs may train at the same time."""
+
+    def __init__(self, runs: int, epochs: int) -> None:
+        super().__init__(30, epochs)
+        self.epochs = epochs
+        self.finished(0, runs)
 
     def building(self, done: int, rows: int) -> None:
         self.bar.update(self.task, total=rows, completed=done, figures="rows of the candidate table")

@@ -59,8 +59,7 @@ def tune(
     from asgat.errors import AsgatError
     from asgat.files.atomic import write_atomic
     from asgat.nn.registry import model_spec
-    from asgat.tuning.cheapest import cheapest
-    from asgat.tuning.evaluation import Evaluation
+    from asgat.tuning.evaluation import Evaluation, cheapest
     from asgat.tuning.space import make_search_space
     from asgat.tuning.storage import open_storage, workers_folder
     from asgat.tuning.study_figure import study_figure

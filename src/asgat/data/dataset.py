@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from asgat.errors import AsgatError
 from asgat.geometry.relations import Relations
-from asgat.graph import Graph
+from asgat.graph.graph import Graph, Ints, Mask
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -23,9 +23,9 @@ METRICS = ("micro_f1", "macro_f1", "roc_auc", "log_loss")  # what validation can
 class Split:
     """Indices of the nodes to train, to validate and to test on."""
 
-    train: npt.NDArray[np.int64]
-    val: npt.NDArray[np.int64]
-    test: npt.NDArray[np.int64]
+    train: Ints
+    val: Ints
+    test: Ints
 
     def __post_init__(self) -> None:
         for part, nodes in self.parts().items():
@@ -37,11 +37,11 @@ class Split:
                 raise AsgatError(f"The {part} part of a split must be a list of node indices, not {held}.")
             object.__setattr__(self, part, np.ascontiguousarray(array, dtype=np.int64))
 
-    def parts(self) -> dict[str, npt.NDArray[np.int64]]:
+    def parts(self) -> dict[str, Ints]:
         """The three parts by name."""
         return {"train": self.train, "val": self.val, "test": self.test}
 
-    def masks(self, num_nodes: int) -> dict[str, npt.NDArray[np.bool_]]:
+    def masks(self, num_nodes: int) -> dict[str, Mask]:
         """The three parts by name, each as a mask [num_nodes]."""
         return {part: np.isin(np.arange(num_nodes), nodes) for part, nodes in self.parts().items()}
 
@@ -66,7 +66,7 @@ class Dataset:
     name: str
     graph: Graph
     x: npt.NDArray[np.float32]
-    y: npt.NDArray[np.int64]
+    y: Ints
     splits: tuple[Split, ...]
     num_classes: int
     metric: str = "micro_f1"
@@ -144,7 +144,7 @@ class Dataset:
             )
         return x
 
-    def _checked_labels(self) -> npt.NDArray[np.int64]:
+    def _checked_labels(self) -> Ints:
         y = np.asarray(self.y)
         if y.shape != (self.num_nodes,):
             raise AsgatError(f"Labels must have shape [{self.num_nodes}], one per node, not {list(y.shape)}.")

@@ -13,7 +13,7 @@ from asgat.data.dataset import Dataset, Split
 from asgat.data.splits import split_from_masks
 from asgat.files.npz import read_npz
 from asgat.files.raw_file import RawFile
-from asgat.graph import Graph
+from asgat.graph.graph import Graph, Ints
 
 NUM_SPLITS = 10
 MAX_TEXT_BYTES = 8 * 2**20  # a feature of two bytes becomes an object of 32 while it is read
@@ -40,12 +40,12 @@ def load_webgraph(name: str, protocol: str, files: Mapping[str, RawFile]) -> Dat
         return Dataset(name, graph, x, y, splits, count_classes(nodes, y), protocol=protocol)
 
 
-def read_splits(name: str, files: Mapping[str, RawFile], y: npt.NDArray[np.int64]) -> tuple[Split, ...]:
+def read_splits(name: str, files: Mapping[str, RawFile], y: Ints) -> tuple[Split, ...]:
     """The ten splits of a data set, without nodes that have no label (CiteSeer's files name fifteen)."""
     return tuple(_read_split(files[file], y) for file in split_files(name))
 
 
-def parse_nodes(raw: RawFile) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
+def parse_nodes(raw: RawFile) -> tuple[npt.NDArray[np.float32], Ints]:
     """Features and labels of lines ``node <tab> f1,f2,... <tab> label`` below a header, in any order."""
     rows: dict[int, tuple[npt.NDArray[np.float32], int]] = {}
     width = 0
@@ -68,13 +68,13 @@ def parse_nodes(raw: RawFile) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.i
     return np.stack(x), np.array(y, dtype=np.int64)
 
 
-def parse_edges(raw: RawFile) -> npt.NDArray[np.int64]:
+def parse_edges(raw: RawFile) -> Ints:
     """Endpoints of shape [2, E] of lines ``node <tab> node`` below a header."""
     lines = matched_lines(raw, r"(\d{1,9})\t(\d{1,9})", "an edge of two nodes", "node_id\tnode_id")
     return np.array([ends for _, ends in lines], dtype=np.int64).reshape(-1, 2).T
 
 
-def parse_index(raw: RawFile) -> npt.NDArray[np.int64]:
+def parse_index(raw: RawFile) -> Ints:
     """Node numbers, one a line, no header."""
     return np.array([node for _, (node,) in matched_lines(raw, r"(\d{1,9})", "a node number")], dtype=np.int64)
 
@@ -102,7 +102,7 @@ def matched_lines(
         yield number, match.groups()
 
 
-def count_classes(raw: RawFile, y: npt.NDArray[np.int64]) -> int:
+def count_classes(raw: RawFile, y: Ints) -> int:
     """The largest label plus one, refused where no label could be that large."""
     largest = int(y.max(initial=0))
     if largest >= len(y):
@@ -114,7 +114,7 @@ def _file(name: str, part: str) -> str:
     return f"geom-gcn/new_data/{name}/out1_{part}.txt"
 
 
-def _read_split(raw: RawFile, y: npt.NDArray[np.int64]) -> Split:
+def _read_split(raw: RawFile, y: Ints) -> Split:
     masks = read_npz(raw, ["train_mask", "val_mask", "test_mask"])
     for part, mask in masks.items():
         if mask.shape != y.shape or np.any((mask != 0) & (mask != 1)):

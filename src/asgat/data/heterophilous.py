@@ -18,27 +18,16 @@ from asgat.files.raw_file import RawFile
 from asgat.graph import Graph
 from asgat.graph.cocitation import cocitation_graph
 
-_ARCHIVES = {
-    "chameleon": "chameleon_directed",
-    "squirrel": "squirrel_directed",
-    "chameleon-directed": "chameleon_directed",
-    "squirrel-directed": "squirrel_directed",
-    "chameleon-out": "chameleon_directed",
-    "squirrel-out": "squirrel_directed",
-    "chameleon-filtered": "chameleon_filtered",
-    "chameleon-filtered-directed": "chameleon_filtered_directed",
-    "minesweeper": "minesweeper",
-    "cornell-true": "cornell",
-}
-_DIRECTED = ("chameleon-directed", "squirrel-directed", "chameleon-filtered-directed")
-_COCITATION = ("chameleon-out", "squirrel-out")  # pages joined by the pages they link to
+# Archives that are not called as the data set is.
+_ARCHIVES = {"chameleon": "chameleon_directed", "squirrel": "squirrel_directed", "cornell-true": "cornell"}
 MAX_SPLITS = 100
 _MASKS = ("train_masks", "val_masks", "test_masks")
 
 
 def heterophilous_files(name: str, protocol: str) -> tuple[str, ...]:
     """Name of the one archive a data set needs; it holds the splits too."""
-    return (f"heterophilous-graphs/data/{_ARCHIVES[name]}.npz",)
+    archive = _ARCHIVES.get(name.removesuffix("-out"), name.replace("-", "_"))
+    return (f"heterophilous-graphs/data/{archive}.npz",)
 
 
 def load_heterophilous(name: str, protocol: str, files: Mapping[str, RawFile]) -> Dataset:
@@ -58,8 +47,8 @@ def load_heterophilous(name: str, protocol: str, files: Mapping[str, RawFile]) -
     with raw.guard():
         y = y.astype(np.int64)
         splits = tuple(split_from_masks(a, b, c, y) for a, b, c in zip(*masks, strict=True))
-        if name in _COCITATION:
+        if name.endswith("-out"):  # pages joined by the pages they link to
             graph = cocitation_graph(edges.T, len(y))
         else:
-            graph = Graph.from_edges(edges.T, len(y), directed=name in _DIRECTED)
+            graph = Graph.from_edges(edges.T, len(y), directed=name.endswith("-directed"))
         return Dataset(name, graph, x, y, splits, count_classes(raw, y), protocol=protocol)

@@ -14,7 +14,7 @@ from asgat.data.dataset import Dataset, Split
 from asgat.data.geom_gcn import parse_index, read_splits, split_files
 from asgat.data.legacy_pickle import unpickle_array, unpickle_csr, unpickle_neighbours
 from asgat.files.raw_file import RawFile
-from asgat.graph import Graph
+from asgat.graph.graph import Graph, Ints
 
 NUM_VALIDATION = 500
 MAX_FEATURE_ENTRIES = 2**26  # as dense float32, 256 MiB; Pubmed has a seventh of it
@@ -49,9 +49,7 @@ def _file(name: str, part: str) -> str:
     return f"planetoid/ind.{name}.{part}"
 
 
-def _nodes(
-    part: Mapping[str, RawFile], num_nodes: int
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64], npt.NDArray[np.int64], int]:
+def _nodes(part: Mapping[str, RawFile], num_nodes: int) -> tuple[npt.NDArray[np.float32], Ints, Ints, int]:
     """Features, labels, test nodes and number of classes, in the order of the graph."""
     known, tested = unpickle_csr(part["allx"]), unpickle_csr(part["tx"])
     known_y, num_classes = _labels(part["ally"])
@@ -78,7 +76,7 @@ def _nodes(
     return x, y, test, num_classes
 
 
-def _labels(raw: RawFile) -> tuple[npt.NDArray[np.int64], int]:
+def _labels(raw: RawFile) -> tuple[Ints, int]:
     """Labels and number of classes of a one-hot matrix; an empty row is no label."""
     one_hot = unpickle_array(raw)
     if one_hot.ndim != 2 or not one_hot.shape[1] or np.any((one_hot != 0) & (one_hot != 1)):
@@ -89,7 +87,7 @@ def _labels(raw: RawFile) -> tuple[npt.NDArray[np.int64], int]:
     return np.where(marks == 1, one_hot.argmax(axis=1), -1).astype(np.int64), one_hot.shape[1]
 
 
-def _fixed_split(protocol: str, raw: RawFile, y: npt.NDArray[np.int64], test: npt.NDArray[np.int64]) -> Split:
+def _fixed_split(protocol: str, raw: RawFile, y: Ints, test: Ints) -> Split:
     """The one split of the files; unlike the authors' loader, without the nodes that have no label."""
     num_train = len(_labels(raw)[0])
     val = np.arange(num_train, num_train + NUM_VALIDATION)

@@ -3,12 +3,11 @@
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from asgat.data.dataset import Dataset
 from asgat.data.splits import check_seed, stratified_splits
 from asgat.errors import AsgatError
-from asgat.graph import Graph
+from asgat.graph.graph import Graph, Ints
 
 
 def contextual_sbm(
@@ -77,7 +76,7 @@ class _Blocks:
         self.bounds = np.arange(num_classes + 1) * num_nodes // num_classes
         self.num_classes, self.structured = num_classes, structured
 
-    def label(self, nodes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def label(self, nodes: Ints) -> Ints:
         return np.searchsorted(self.bounds, nodes, side="right").astype(np.int64) - 1
 
     def num_pairs(self, inside: bool) -> int:
@@ -88,7 +87,7 @@ class _Blocks:
             return sum(n * size[(i + 1) % len(size)] for i, n in enumerate(size))
         return (sum(size) ** 2 - sum(n * n for n in size)) // 2
 
-    def draw(self, inside: bool, count: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    def draw(self, inside: bool, count: int, rng: np.random.Generator) -> Ints:
         """Pairs of shape [2, count], the lower node first, with repetitions and self-loops."""
         first = rng.integers(self.bounds[-1], size=count)
         label = self.label(first)
@@ -99,7 +98,7 @@ class _Blocks:
         return np.sort(np.stack([first, second]), axis=0)
 
 
-def _distinct(blocks: _Blocks, inside: bool, count: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+def _distinct(blocks: _Blocks, inside: bool, count: int, rng: np.random.Generator) -> Ints:
     """``count`` different pairs: draw, drop self-loops and repetitions, draw what is missing."""
     num_pairs, num_nodes = blocks.num_pairs(inside), int(blocks.bounds[-1])
     if count > num_pairs // 2:  # beyond half, most draws are repetitions

@@ -2,6 +2,7 @@
 
 import numbers
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -24,19 +25,10 @@ from asgat.estimator.encoded_graph import (
     label_column,
 )
 from asgat.estimator.feature_table import is_table, read_labelled_table, read_table
-from asgat.estimator.graph_file import encode_graph
 from asgat.estimator.health import Health, examine
 from asgat.estimator.sklearn_base import SklearnClassifier
-from asgat.estimator.trained_run import (
-    ENCODER_FILE,
-    GRAPH_FILE,
-    HEALTH_FILE,
-    checked_probability,
-    load_run,
-    read_encoder,
-)
+from asgat.estimator.trained_run import HEALTH_FILE, checked_probability, encode_files, load_run, read_encoder
 from asgat.estimator.verbosity import board_lines, training_lines
-from asgat.files.atomic import to_json
 from asgat.files.lock import locked
 from asgat.files.user_file import read_user_file
 from asgat.leaderboard.board import (
@@ -62,13 +54,14 @@ from asgat.training.loop import train_jobs
 from asgat.training.result import describe_settings, result_row, run_figures, summarise
 from asgat.training.run_directory import RunDirectory, read_metadata
 from asgat.training.run_files import BOARD
-from asgat.training.run_state import DivergedError, Epoch, Job
+from asgat.training.run_state import DivergedError, Job
 from asgat.training.runner import Callbacks, make_task, model_metadata, step_bytes
 
 # Where they differ from the model's defaults; features are already scaled by their encoding.
 DEFAULTS: dict[str, Any] = {"hidden": 32, "epochs": 500, "patience": 50, "max_restarts": 1, "normalize_features": False}
 
 
+@dataclass(eq=False, repr=False)  # sklearn compares and shows estimators itself
 class ASGATClassifier(SklearnClassifier):
     """Adaptive spectral graph attention as an estimator.
 
@@ -113,48 +106,26 @@ class ASGATClassifier(SklearnClassifier):
         (34, 2)
     """
 
-    def __init__(
-        self,
-        model: str = "asgat-plus",
-        *,
-        k: int | None = None,
-        order: int | None = None,
-        heads: int | None = None,
-        hidden: int | None = None,
-        dropout: float | None = None,
-        lr: float | None = None,
-        weight_decay: float | None = None,
-        epochs: int | None = None,
-        patience: int | None = None,
-        settings: Mapping[str, Any] | None = None,
-        directed: bool = False,
-        preset: str | None = None,
-        metric: str = "micro_f1",
-        time_limit: float | None = None,
-        random_state: int | np.random.RandomState | None = 0,
-        verbose: int = 0,
-        device: str = "cpu",
-        seed: int | None = None,
-    ) -> None:
-        self.model = model
-        self.k = k
-        self.order = order
-        self.heads = heads
-        self.hidden = hidden
-        self.dropout = dropout
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.epochs = epochs
-        self.patience = patience
-        self.settings = settings
-        self.directed = directed
-        self.preset = preset
-        self.metric = metric
-        self.time_limit = time_limit
-        self.random_state = random_state
-        self.verbose = verbose
-        self.device = device
-        self.seed = seed
+    model: str = "asgat-plus"
+    _: KW_ONLY
+    k: int | None = None
+    order: int | None = None
+    heads: int | None = None
+    hidden: int | None = None
+    dropout: float | None = None
+    lr: float | None = None
+    weight_decay: float | None = None
+    epochs: int | None = None
+    patience: int | None = None
+    settings: Mapping[str, Any] | None = None
+    directed: bool = False
+    preset: str | None = None
+    metric: str = "micro_f1"
+    time_limit: float | None = None
+    random_state: int | np.random.RandomState | None = 0
+    verbose: int = 0
+    device: str = "cpu"
+    seed: int | None = None
 
     def fit(self, graph: Any, y: Any = None, mask: Any = None, val_mask: Any = None, x: Any = None) -> Self:
         """Trains on the labelled nodes of a graph.
@@ -214,13 +185,10 @@ class ASGATClassifier(SklearnClassifier):
         checkpointer = None
         if folder is not None:
             checkpointer = Checkpointer(folder, device.type, settings["data"], resumable=task.resumable)
-
-        def progress(job: Job, epoch: Epoch) -> None:
-            if callbacks.progress:
-                callbacks.progress(job.run, epoch)
-
         jobs = [Job(split, self._seed + i, config, i) for i, split in enumerate(dataset.splits)]
-        outcomes = dict(train_jobs(task, jobs, progress=progress, checkpointer=checkpointer))
+        progress = callbacks.progress
+        report = None if progress is None else lambda job, epoch: progress(job.run, epoch)
+        outcomes = dict(train_jobs(task, jobs, progress=report, checkpointer=checkpointer))
         candidate, finals = Candidate(self.model, self.model, directed=dataset.directed), []
         for i in range(len(jobs)):
             outcome = outcomes[i]
@@ -245,11 +213,8 @@ class ASGATClassifier(SklearnClassifier):
         datasets, place = encoded.datasets(), BoardFolder(folder)
         settings = self.board_settings(encoded.dataset)
         used, self.board_settings_ = place.begin(settings)["seconds"], settings.to_dict()
-        advised = {advice.setting: advice.value for advice in self.health_.advice if advice.setting in ("k", "order")}
-        device = torch.device(self.device)
-        self.leaderboard_, finals = run_board(
-            datasets, settings, advised, device, encoded.given_validation, place, used, report
-        )
+        arguments = settings, self.health_.advised, torch.device(self.device), encoded.given_validation, place, used
+        self.leaderboard_, finals = run_board(datasets, *arguments, report)
         return self._adopt(datasets[finals[0].candidate.directed], finals)
 
     def board_settings(self, dataset: Dataset) -> BoardSettings:
@@ -311,7 +276,7 @@ class ASGATClassifier(SklearnClassifier):
     def make_config(self, health: Health) -> TrainConfig:
         """All settings: those given, else those the graph's figures suggest, else the defaults."""
         known = model_spec(self.model).config.keys()
-        advised = {advice.setting: advice.value for advice in health.advice if advice.setting in ("k", "order")}
+        advised = health.advised
         if (self.settings or {}).get("similar") and advised["k"] >= health.largest_component - 1:
             del advised["k"]  # limited by a component, and these edges join components
         names = ("k", "order", "heads", "hidden", "dropout", "lr", "weight_decay", "epochs", "patience")
@@ -406,11 +371,7 @@ class ASGATClassifier(SklearnClassifier):
         self._check_fitted()
         settings = self.describe(self.dataset_, self.config_, self.model_)
         state = {name: value.detach().cpu().contiguous() for name, value in self.module_.state_dict().items()}
-        files = {
-            GRAPH_FILE: encode_graph(self.dataset_, self.ids_),
-            ENCODER_FILE: to_json(self.encoding_.to_dict()),
-            HEALTH_FILE: to_json(self.health_.to_dict()),
-        }
+        files = encode_files(self.dataset_, self.ids_, self.encoding_.to_dict(), self.health_)
         if hasattr(self, "leaderboard_"):
             files[BOARD] = board_content(self.board_settings_, self.leaderboard_.seconds, self.leaderboard_)
         metadata = model_metadata(settings, 0, self.dataset_)

@@ -14,11 +14,10 @@ from asgat.data.splits import split_from_masks
 from asgat.errors import AsgatError
 from asgat.tabular.caution import Caution
 from asgat.tabular.column import Column
-from asgat.tabular.direction import MOST_ONE_WAY
 from asgat.tabular.encoder import FeatureEncoder, quoted
 from asgat.tabular.labels import encode_labels, make_split, read_split, split_of_mask
 from asgat.tabular.suspects import find_splits, forms_of_label, is_complete, looks_like
-from asgat.tabular.user_graph import UserGraph
+from asgat.tabular.user_graph import MOST_ONE_WAY, UserGraph
 
 NOT_MEASURED = {
     "codes": "codes: whole numbers that name things. `--categorical COLUMN` gives every value a column of its own.",

@@ -13,8 +13,7 @@ from asgat.data.dataset import Dataset
 from asgat.errors import AsgatError
 from asgat.graph.homophily import adjusted_homophily, beta, edge_homophily, node_homophily
 from asgat.nn.memory_plan import choose_form
-from asgat.tabular.direction import MOST_ONE_WAY
-from asgat.tabular.user_graph import UserGraph
+from asgat.tabular.user_graph import MOST_ONE_WAY, UserGraph
 
 BINS = 10
 HOMOPHILIC = 0.6  # β from which most neighbours are of a node's own class
@@ -67,6 +66,11 @@ class Health:
     advice: list[Advice]
     directed: bool = False
     reciprocal: float | None = None
+
+    @property
+    def advised(self) -> dict[str, Any]:
+        """Values of the settings that a model takes."""
+        return {advice.setting: advice.value for advice in self.advice if advice.setting in ("k", "order")}
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -1,5 +1,6 @@
 """A run directory with the graph it was trained on, the starting point of predict, explain and report."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,9 +15,11 @@ from asgat.config import TrainConfig
 from asgat.data import load_dataset
 from asgat.data.dataset import Dataset
 from asgat.errors import AsgatError
-from asgat.estimator.graph_file import decode_graph
+from asgat.estimator.graph_file import decode_graph, encode_graph
+from asgat.estimator.health import Health
+from asgat.files.atomic import to_json
 from asgat.files.user_file import read_user_file
-from asgat.graph import Graph
+from asgat.graph.graph import Floats, Graph, Ints, Mask
 from asgat.training.inputs import graph_for, make_inputs
 from asgat.training.run_directory import is_directed, load_model, read_metadata
 from asgat.training.run_files import BOARD, UNFINISHED
@@ -69,7 +72,7 @@ class TrainedRun:
         return self.dataset.x
 
     @property
-    def y(self) -> npt.NDArray[np.int64]:
+    def y(self) -> Ints:
         return self.dataset.y
 
     train_mask = property(lambda self: self._mask("train"), doc="Training nodes as a mask [N].")
@@ -94,11 +97,11 @@ class TrainedRun:
             raise AsgatError(f"There is no node {str(node)!r} in {self.dataset.name}; its first is {self.ids[0]!r}.")
         return known[str(node)]
 
-    def _mask(self, part: str) -> npt.NDArray[np.bool_]:
+    def _mask(self, part: str) -> Mask:
         return self.dataset.splits[0].masks(self.dataset.num_nodes)[part]
 
 
-def checked_probability(logits: Tensor) -> npt.NDArray[np.float64]:
+def checked_probability(logits: Tensor) -> Floats:
     """The probabilities of the classes, [nodes, classes]; an error if they are not numbers."""
     if not torch.isfinite(logits).all():
         raise AsgatError(
@@ -149,6 +152,12 @@ def load_run(path: Path | str, data_dir: Path | str | None = None) -> TrainedRun
     if is_directed(metadata) != dataset.graph.directed:
         raise AsgatError(f"The files of {path} do not match: either the model or the graph is directed; fit again.")
     return TrainedRun(path, model, name, config, dataset, ids, classes, features, own)
+
+
+def encode_files(dataset: Dataset, ids: Sequence[str], encoding: Mapping[str, Any], health: Health) -> dict[str, bytes]:
+    """What a run directory holds of a user's graph: the graph, how it was encoded, and its figures."""
+    texts = {ENCODER_FILE: to_json(encoding), HEALTH_FILE: to_json(health.to_dict())}
+    return {GRAPH_FILE: encode_graph(dataset, ids), **texts}
 
 
 def read_encoder(path: Path) -> dict[str, Any]:

@@ -15,10 +15,9 @@ from asgat.data.digest import dataset_digest
 from asgat.errors import AsgatError
 from asgat.estimator.classifier import ASGATClassifier
 from asgat.estimator.encoded_graph import encode_user_graph
-from asgat.estimator.graph_file import encode_graph
 from asgat.estimator.health import Health, examine
-from asgat.estimator.trained_run import ENCODER_FILE, GRAPH_FILE, HEALTH_FILE, load_run, read_encoder
-from asgat.files.atomic import to_json, write_all
+from asgat.estimator.trained_run import HEALTH_FILE, encode_files, load_run, read_encoder
+from asgat.files.atomic import write_all
 from asgat.files.lock import locked
 from asgat.files.user_file import read_user_file
 from asgat.nn.registry import model_spec
@@ -89,13 +88,8 @@ class UserData:
         metadata = read_metadata(path)
         split = self.dataset.splits[split_number(self.dataset.name, metadata["run"], len(self.dataset.splits))]
         dataset = replace(self.dataset_for(metadata["model"]), splits=(split,))
-        contents = {
-            GRAPH_FILE: encode_graph(dataset, self.ids),
-            ENCODER_FILE: to_json(self.encoding),
-            HEALTH_FILE: to_json(self.health.to_dict()),
-        }
         with locked(path):
-            write_all(Path(path), contents)
+            write_all(Path(path), encode_files(dataset, self.ids, self.encoding, self.health))
 
 
 def _same(one: Split, other: Split) -> bool:

@@ -11,8 +11,7 @@ from asgat.experiments.experiment import ENTRIES, Result, Row, Table, datasets_o
 from asgat.experiments.plotting import COLOURS, MARKERS, dataset_title, panels
 from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.trained_model import train_all_seeds
-from asgat.explain.responses import Floats, Ints
-from asgat.graph import Graph
+from asgat.graph.graph import Floats, Graph, Ints
 from asgat.graph.homophily import node_homophily
 
 EDGES: list[float] = ENTRIES["heterophilic-nodes"]["bins"]  # upper ends

@@ -15,7 +15,7 @@ from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.trained_model import load_or_train
 from asgat.explain.attention_rows import pair_hops
 from asgat.explain.responses import BLOCK, correlation, filter_response
-from asgat.graph import Graph
+from asgat.graph.graph import Floats, Graph
 from asgat.graph.hops import hop_distances
 from asgat.nn import ASGAT
 from asgat.nn.attention import attend
@@ -94,7 +94,7 @@ def by_hop(graph: Graph, index: npt.NDArray[Any], weight: npt.NDArray[Any]) -> l
     return [float(share) for share in total / max(graph.num_nodes, 1)]
 
 
-def layout(hop: list[int], edges: list[list[int]]) -> npt.NDArray[np.float64]:
+def layout(hop: list[int], edges: list[list[int]]) -> Floats:
     """Positions [n, 2] on rings, one per hop; on each ring nodes are ordered by the angle of their inner neighbours."""
     place = np.zeros((len(hop), 2))
     angle = np.zeros(len(hop))
@@ -144,7 +144,7 @@ def draw(result: Result) -> dict[str, Any]:
     return {"illustration": figure}
 
 
-def _network(axis: Any, result: Result, row: Row, place: npt.NDArray[np.float64], largest: float) -> None:
+def _network(axis: Any, result: Result, row: Row, place: Floats, largest: float) -> None:
     from matplotlib.patches import Circle
 
     for ring in range(1, HOPS + 1):

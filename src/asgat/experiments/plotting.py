@@ -38,13 +38,6 @@ def percent(rows: Iterable[dict[str, Any] | None], *keys: str) -> list[np.ndarra
     return [100 * np.array([row and row[key] for row in listed], dtype=float) for key in keys]
 
 
-def plain_tick_labels(axis: Any) -> None:
-    """Plain numbers instead of powers on logarithmic axes."""
-    for which in (axis.xaxis, axis.yaxis):
-        which.set_major_formatter("{x:g}")
-        which.set_minor_formatter("")
-
-
 def shared_legend(figure: Any, axes: Any, columns: int, **options: Any) -> None:
     """One legend below the panels, with the entries of the panel that has most."""
     handles, labels = max((axis.get_legend_handles_labels() for axis in axes.flat), key=lambda pair: len(pair[1]))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from asgat.experiments import paper
-from asgat.experiments.experiment import ABOUT, Experiment, Result, Row, Table, difference, experiment, mean_std
+from asgat.experiments.experiment import ABOUT, Result, Row, Table, difference, experiment, mean_std
 from asgat.experiments.plotting import BEST, OURS, PAPER, dataset_title, panels, percent, shared_legend
 from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.trained_model import train_all_seeds
@@ -136,16 +136,7 @@ def draw(name: str, result: Result) -> dict[str, Any]:
         heights = np.arange(len(rows))
         means, spreads, theirs = percent(rows.values(), "mean", "std", "paper")
         axis.errorbar(means, heights, xerr=spreads, fmt="o", color=OURS, ms=5, lw=1.2, capsize=2, label="ours ± std")
-        axis.plot(
-            theirs,
-            heights,
-            "D",
-            mfc="none",
-            color=PAPER,
-            ms=6,
-            mew=1.4,
-            label="published" if name in MODELS else "paper",
-        )
+        axis.plot(theirs, heights, "D", mfc="none", color=PAPER, ms=6, mew=1.4, label=source(name))
         best = best_published(name, dataset)
         if best:
             axis.axvline(100 * best, color=BEST, ls="--", lw=1.2, label="best published")
@@ -164,15 +155,8 @@ def draw(name: str, result: Result) -> dict[str, Any]:
     return {name: figure}
 
 
-def score_experiment(name: str, printed: paper.Table) -> Experiment:
-    """The experiment of a table of scores."""
-    return experiment(name, None, partial(tables, name), partial(draw, name), partial(collect, name, printed))
-
-
-PRINTED = {
-    "micro": paper.MICRO,
-    "macro": paper.MACRO,
-    "directed": paper.DIRECTED,
-    "heterophilous": paper.HETEROPHILOUS,
+PRINTED = {"micro": paper.MICRO, "macro": paper.MACRO, "directed": paper.DIRECTED, "heterophilous": paper.HETEROPHILOUS}
+EXPERIMENTS = {
+    name: experiment(name, None, partial(tables, name), partial(draw, name), partial(collect, name, printed))
+    for name, printed in PRINTED.items()
 }
-EXPERIMENTS = {name: score_experiment(name, printed) for name, printed in PRINTED.items()}

@@ -11,7 +11,7 @@ from asgat.bench.epoch import timer
 from asgat.config import ASGATConfig
 from asgat.errors import AsgatError
 from asgat.experiments.experiment import Result, Row, Table, datasets_of, experiment, rows_of
-from asgat.experiments.plotting import COLOURS, MARKERS, dataset_title, panels, plain_tick_labels
+from asgat.experiments.plotting import COLOURS, MARKERS, dataset_title, panels
 from asgat.experiments.reproduction import Reproduction, cached_json
 from asgat.experiments.trained_model import experiment_config
 from asgat.nn import ASGAT
@@ -95,8 +95,9 @@ def draw(result: Result) -> dict[str, Any]:
         axis.set_xscale("log", base=2)
         axis.set_yscale("log", subs=[2, 3, 5])
         axis.set(xlabel="k, nodes attended to per head", ylabel=label)
-        plain_tick_labels(axis)
-        axis.yaxis.set_minor_formatter("{x:g}")
+        for which, minor in ((axis.xaxis, ""), (axis.yaxis, "{x:g}")):  # plain numbers instead of powers
+            which.set_major_formatter("{x:g}")
+            which.set_minor_formatter(minor)
     axes[0].legend(frameon=False, fontsize=9)
     device = result["about"]["device"]
     figure.suptitle(f"Attention density and time of an epoch, training and evaluation, by k ({device})", fontsize=10)

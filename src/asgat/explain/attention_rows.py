@@ -12,8 +12,8 @@ from asgat.errors import AsgatError
 from asgat.estimator.trained_run import TrainedRun
 from asgat.explain.copies import SIDES, operator_rows, split_copies
 from asgat.explain.head_responses import head_responses
-from asgat.explain.responses import BAND_NAMES, BLOCK, Bands, Floats, Ints
-from asgat.graph import Graph
+from asgat.explain.responses import BAND_NAMES, BLOCK, Bands
+from asgat.graph.graph import Floats, Graph, Ints
 from asgat.graph.hops import hop_distances
 from asgat.kernels import row_softmax
 from asgat.nn import ASGATConv

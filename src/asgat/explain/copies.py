@@ -5,8 +5,7 @@ Node v is 2v as the source of its edges, its side ``"out"``, and 2v + 1 as the t
 
 import numpy as np
 
-from asgat.explain.responses import Ints
-from asgat.graph import Graph
+from asgat.graph.graph import Graph, Ints
 
 SIDES = ("out", "in")
 

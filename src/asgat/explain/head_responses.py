@@ -5,8 +5,8 @@ from typing import Literal
 
 import numpy as np
 
-from asgat.explain.responses import BANDS, Floats, filter_response, response_shape
-from asgat.graph import Graph
+from asgat.explain.responses import BANDS, filter_response, response_shape
+from asgat.graph.graph import Floats, Graph
 from asgat.nn.attention_model import AttentionModel
 from asgat.spectral import spectral_density
 

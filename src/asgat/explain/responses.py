@@ -3,19 +3,16 @@
 from itertools import chain, pairwise
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from numpy.polynomial import chebyshev as cheb
 
 from asgat.filters import SpectralFilter
-from asgat.graph import Graph
+from asgat.graph.graph import Floats, Graph, Ints
 from asgat.spectral import ChebyshevOperator, ExactOperator, SpectralOperator
 from asgat.spectral.chebyshev_interpolation import jackson
+from asgat.spectral.shifted_laplacian import polynomials
 from asgat.spectral.top_k import row_blocks
 from asgat.tables import TableOperator
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 BANDS = ((0.0, 0.5), (0.5, 1.0), (1.0, 1.5), (1.5, 2.0))
 BAND_NAMES = ("low", "low middle", "high middle", "high")
@@ -132,13 +129,11 @@ class Bands:
         parts = np.zeros((*index.shape, len(BANDS)))
         for rows in row_blocks(len(nodes), self.graph.num_nodes, BLOCK):
             column = np.arange(len(nodes[rows]))
-            before = np.zeros((self.graph.num_nodes, len(column)))
-            before[nodes[rows], column] = 1.0
-            now = matrix @ before
-            for degree in range(coefficients.shape[-1]):
-                pairs = before[index[:, rows], column[:, None]]  # [heads, B, k]
+            one_hot = np.zeros((self.graph.num_nodes, len(column)))
+            one_hot[nodes[rows], column] = 1.0
+            for degree, term in enumerate(polynomials(lambda x: matrix @ x, one_hot, coefficients.shape[-1] - 1)):
+                pairs = term[index[:, rows], column[:, None]]  # [heads, B, k]
                 parts[:, rows] += pairs[..., None] * coefficients[:, None, None, :, degree]
-                before, now = now, 2.0 * (matrix @ now) - before
         return parts
 
 

@@ -1,19 +1,16 @@
 """Isomap on a graph, hop distances laid out in a plane, and the classical scaling that lays out any distances."""
 
 import numpy as np
-import numpy.typing as npt
 import scipy.linalg
 
-from asgat.graph import Graph
+from asgat.graph.graph import Floats, Graph, Ints
 from asgat.graph.hops import hop_distances
-
-Floats = npt.NDArray[np.float64]
 
 _ENTRIES = 2**23  # distances held at a time
 _JITTER = 1e-6  # of the extent
 
 
-def isomap(graph: Graph, seed: int = 0) -> npt.NDArray[np.float64]:
+def isomap(graph: Graph, seed: int = 0) -> Floats:
     """Positions [N, 2] whose distances follow the number of hops (Tenenbaum et al., Science 2000).
 
     Weights are ignored. The distance between components is one hop more than the largest within any. Graphs over about
@@ -32,7 +29,7 @@ def isomap(graph: Graph, seed: int = 0) -> npt.NDArray[np.float64]:
     return scaled_positions(distance, landmarks, seed)
 
 
-def scaled_positions(distance: Floats, landmarks: npt.NDArray[np.int64], seed: int = 0) -> Floats:
+def scaled_positions(distance: Floats, landmarks: Ints, seed: int = 0) -> Floats:
     r"""Positions [N, 2] from the distances [L, N] of all points to some of them, the landmarks.
 
     Landmarks are placed by the two leading eigenvectors :math:`v_i` of

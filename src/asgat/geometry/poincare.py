@@ -3,9 +3,8 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from asgat.graph import Graph
+from asgat.graph.graph import Floats, Graph
 from asgat.kernels.cpu.jit import compiled
 
 _NEGATIVES = 10
@@ -13,7 +12,7 @@ _STEPS = 400
 _RIM = 1 - 1e-5  # no point is further out
 
 
-def poincare(graph: Graph, seed: int = 0, epochs: int | None = None, rate: float = 0.1) -> npt.NDArray[np.float64]:
+def poincare(graph: Graph, seed: int = 0, epochs: int | None = None, rate: float = 0.1) -> Floats:
     r"""Positions [N, 2] in the unit disc by Riemannian gradient descent (Nickel and Kiela, NeurIPS 2017).
 
     For an edge (u, v) and ten nodes drawn at random, of which :math:`\mathcal N` are not neighbours of u,

@@ -4,13 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from asgat.errors import AsgatError
-from asgat.graph import Graph
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from asgat.graph.graph import Floats, Graph, Ints
 
 DIRECTIONS = 4  # lower left, upper left, lower right, upper right
 KINDS = 2 * DIRECTIONS  # in the graph, then in the latent space

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from asgat.errors import AsgatError
 from asgat.files.atomic import write_atomic
@@ -17,9 +16,7 @@ from asgat.files.raw_file import RawFile
 from asgat.geometry.isomap import isomap
 from asgat.geometry.poincare import poincare
 from asgat.geometry.struc2vec import struc2vec
-from asgat.graph import Graph
-
-Floats = npt.NDArray[np.float64]
+from asgat.graph.graph import Floats, Graph
 
 CACHED_FROM = 500  # nodes; smaller graphs are placed quickly
 

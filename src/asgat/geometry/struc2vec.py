@@ -3,11 +3,10 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from asgat.errors import AsgatError
 from asgat.geometry.isomap import scaled_positions
-from asgat.graph import Graph
+from asgat.graph.graph import Floats, Graph
 from asgat.graph.hops import hop_distances
 from asgat.kernels.cpu.jit import compiled
 
@@ -15,7 +14,7 @@ MAX_NODES = 2000
 RINGS = 5
 
 
-def struc2vec(graph: Graph, seed: int = 0) -> npt.NDArray[np.float64]:
+def struc2vec(graph: Graph, seed: int = 0) -> Floats:
     """Positions [N, 2] whose distances follow struc2vec's structural distance (Ribeiro et al., KDD 2017).
 
     The distance f compares two nodes ring by ring, see :func:`structural_distance`. The original draws random walks
@@ -34,7 +33,7 @@ def struc2vec(graph: Graph, seed: int = 0) -> npt.NDArray[np.float64]:
     return scaled_positions(np.log1p(structural_distance(graph)), np.arange(graph.num_nodes), seed)
 
 
-def structural_distance(graph: Graph) -> npt.NDArray[np.float64]:
+def structural_distance(graph: Graph) -> Floats:
     r"""The structural distance of all pairs of nodes, [N, N].
 
     Ring k of a node, k = 0 … 4, is the sorted degrees of the nodes at k hops, as pairs of a degree and how often it

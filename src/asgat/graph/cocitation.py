@@ -3,12 +3,10 @@
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from asgat.errors import AsgatError
-from asgat.graph import Graph
-from asgat.graph.graph import pairs
+from asgat.graph.graph import Floats, Graph, pairs
 
 MOST = 500_000_000  # products of two numbers
 
@@ -54,7 +52,7 @@ def cocitation_graph(edge_index: Any, num_nodes: int | None = None, direction: L
             f"Joining nodes by their common neighbours takes {walks:,.0f} products, and at most {MOST:,} are allowed; "
             "leave out the nodes with the most edges."
         )
-    share: npt.NDArray[np.float64] = np.divide(1.0, middle, out=np.zeros(num_nodes), where=middle > 0)
+    share: Floats = np.divide(1.0, middle, out=np.zeros(num_nodes), where=middle > 0)
     joined = sp.csr_array(step @ sp.diags_array(share) @ step.T)
     joined = sp.csr_array((joined + joined.T) / 2)  # symmetric up to rounding
     joined.sort_indices()

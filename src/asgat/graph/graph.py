@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 SelfLoops = Literal["keep", "add", "remove"]
 
 LEAST_ENTRY = (
@@ -170,12 +171,12 @@ class Graph:
         return int(self.adjacency.nnz)
 
     @cached_property
-    def degree(self) -> npt.NDArray[np.float64]:
+    def degree(self) -> Floats:
         """Weighted degree, or out-degree; a self-loop counts once."""
         return np.asarray(self.adjacency.sum(axis=1), dtype=np.float64).reshape(-1)
 
     @property
-    def isolated(self) -> npt.NDArray[np.bool_]:
+    def isolated(self) -> Mask:
         """Nodes without any edge, a self-loop included."""
         alone = np.diff(self.adjacency.indptr) == 0
         if self.directed:
@@ -183,7 +184,7 @@ class Graph:
         return np.asarray(alone)
 
     @cached_property
-    def components(self) -> npt.NDArray[np.int64]:
+    def components(self) -> Ints:
         """Component number of every node, whatever the directions."""
         from scipy.sparse.csgraph import connected_components
 
@@ -260,7 +261,7 @@ class Graph:
             return self
         return Graph.from_scipy(self.adjacency, self_loops, self.directed)
 
-    def edge_index(self) -> npt.NDArray[np.int64]:
+    def edge_index(self) -> Ints:
         """The edges as PyG's [2, E]; both directions of an undirected one."""
         return np.stack(self.adjacency.tocoo().coords).astype(np.int64)
 
@@ -303,7 +304,7 @@ def _to_numpy(values: Any) -> npt.NDArray[Any]:
     return array.reshape(2, 0).astype(np.int64) if array.size == 0 and array.ndim != 1 else array
 
 
-def check_weights(source: npt.NDArray[Any], target: npt.NDArray[Any], weight: npt.NDArray[np.float64]) -> None:
+def check_weights(source: npt.NDArray[Any], target: npt.NDArray[Any], weight: Floats) -> None:
     """Refuses edges with a weight that is negative or not finite."""
     bad = np.flatnonzero(~np.isfinite(weight) | (weight < 0))
     if bad.size:

@@ -5,12 +5,11 @@ neighbours. In a directed graph both ends of an edge are neighbours, twice if th
 """
 
 import numpy as np
-import numpy.typing as npt
 
-from asgat.graph import Graph
+from asgat.graph.graph import Floats, Graph, Ints
 
 
-def _labelled_pairs(graph: Graph, y: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _labelled_pairs(graph: Graph, y: Ints) -> tuple[Ints, Ints]:
     row, col = graph.edge_index()
     if graph.directed:
         row, col = np.concatenate([row, col]), np.concatenate([col, row])
@@ -18,7 +17,7 @@ def _labelled_pairs(graph: Graph, y: npt.NDArray[np.int64]) -> tuple[npt.NDArray
     return row[kept], col[kept]
 
 
-def node_homophily(graph: Graph, y: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+def node_homophily(graph: Graph, y: Ints) -> Floats:
     r""":math:`\beta_v`, the share of v's neighbours with v's label; 0 for a node without neighbours."""
     row, col = _labelled_pairs(graph, y)
     same = np.bincount(row, weights=y[row] == y[col], minlength=graph.num_nodes)
@@ -26,19 +25,19 @@ def node_homophily(graph: Graph, y: npt.NDArray[np.int64]) -> npt.NDArray[np.flo
     return np.asarray(same / np.maximum(neighbours, 1))
 
 
-def beta(graph: Graph, y: npt.NDArray[np.int64]) -> float:
+def beta(graph: Graph, y: Ints) -> float:
     r""":math:`\beta`, the mean of :math:`\beta_v` over the labelled nodes; NaN without any."""
     labelled = y >= 0
     return float(node_homophily(graph, y)[labelled].mean()) if labelled.any() else float("nan")
 
 
-def edge_homophily(graph: Graph, y: npt.NDArray[np.int64]) -> float:
+def edge_homophily(graph: Graph, y: Ints) -> float:
     """The share of edges that join equal labels; NaN without edges."""
     row, col = _labelled_pairs(graph, y)
     return float(np.mean(y[row] == y[col])) if len(row) else float("nan")
 
 
-def adjusted_homophily(graph: Graph, y: npt.NDArray[np.int64]) -> float:
+def adjusted_homophily(graph: Graph, y: Ints) -> float:
     r"""Edge homophily :math:`h` corrected for chance (Platonov et al., 2023).
 
     :math:`(h - \sum_c p_c^2) / (1 - \sum_c p_c^2)` with :math:`p_c` the share of edge ends in class c: 0 for labels

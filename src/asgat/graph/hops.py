@@ -6,11 +6,11 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from asgat.graph import Graph
+from asgat.graph.graph import Graph, Ints
 from asgat.kernels.cpu.jit import compiled
 
 
-def hop_distances(graph: Graph, sources: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+def hop_distances(graph: Graph, sources: Ints) -> npt.NDArray[np.int32]:
     """Edges on the shortest path from each source to each node, [sources, N]; -1 where there is none.
 
     Weights and directions are ignored. Cost: O(N + E) per source, sources in parallel.

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from asgat.errors import AsgatError
-from asgat.graph import Graph
+from asgat.graph.graph import Graph, Ints, Mask
 
 MOST_NODES = 50_000  # every pair of them is compared
 BLOCK = 8_000_000  # cosines at a time
@@ -45,7 +45,7 @@ def add_knn_edges(graph: Graph, x: npt.NDArray[np.float32], number: int, weight:
     return Graph.from_scipy(graph.adjacency.maximum(links).maximum(links.T), directed=graph.directed)
 
 
-def _most_alike(x: npt.NDArray[np.float32], number: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+def _most_alike(x: npt.NDArray[np.float32], number: int) -> tuple[Ints, Mask]:
     """The nodes most similar to each node, [N, number], and whether they share any feature with it.
 
     Of equally similar nodes, to nine digits, those that follow the node in number come first: the same on every

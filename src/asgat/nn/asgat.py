@@ -14,11 +14,12 @@ from asgat.errors import AsgatError
 from asgat.filters import PageRankFilter
 from asgat.graph import Graph
 from asgat.kernels.each_run import each_run
-from asgat.kernels.sparse_features import SparseFeatures, dropout
+from asgat.kernels.sparse_features import dropout
 from asgat.nn.asgat_conv import ASGATConv
 from asgat.nn.attention import SparseAttention, filtered
 from asgat.nn.attention_model import AttentionModel, check_nodes
 from asgat.nn.layer_cache import LayerCache
+from asgat.nn.operator_builder import Features, GraphLike
 from asgat.nn.rows import add_bias, product
 from asgat.spectral import SpectralOperator
 
@@ -134,8 +135,8 @@ class ASGAT(AttentionModel):
 
     def forward(
         self,
-        x: Tensor | SparseFeatures,
-        edge_index: Tensor | Graph | SpectralOperator,
+        x: Features,
+        edge_index: GraphLike,
         edge_weight: Tensor | None = None,
         return_attention_weights: bool = False,
     ) -> Tensor | tuple[Tensor, list[SparseAttention]]:
@@ -146,7 +147,7 @@ class ASGAT(AttentionModel):
         check_nodes(x, self.num_nodes)
         convs = self.convs
         operator = self.operator_for(x, edge_index, edge_weight)
-        hidden: Tensor | SparseFeatures = x
+        hidden: Features = x
         for index in range(len(self.layers)):
             out = hidden = self.apply_layer(index, hidden, operator, x)
         if self.propagation is not None:
@@ -154,16 +155,10 @@ class ASGAT(AttentionModel):
             out = filtered(operator, self._cache.filter_of(self.propagation, convs[0].runs), signal)
             if self.directed:
                 out = 0.5 * (out[..., 0::2, :] + out[..., 1::2, :])
-        if not return_attention_weights:
-            return out
-        return out, [conv.attention(operator) for conv in convs]
+        return (out, [conv.attention(operator) for conv in convs]) if return_attention_weights else out
 
     def apply_layer(
-        self,
-        index: int,
-        hidden: Tensor | SparseFeatures,
-        operator: SpectralOperator,
-        x: Tensor | SparseFeatures | None = None,
+        self, index: int, hidden: Features, operator: SpectralOperator, x: Features | None = None
     ) -> Tensor:
         """The output of one layer, its activation included, from that of the layer before it, or the features.
 

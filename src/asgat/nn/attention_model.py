@@ -6,10 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from asgat.errors import AsgatError
-from asgat.graph import Graph
 from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.asgat_conv import ASGATConv
 from asgat.nn.filter_conv import SpectralFilterConv
+from asgat.nn.operator_builder import Features, GraphLike
 from asgat.spectral import SpectralOperator
 from asgat.spectral.certificate import Certificate
 
@@ -36,9 +36,7 @@ class AttentionModel(nn.Module, ABC):
     def reset_parameters(self) -> None:
         """Draw all parameters again."""
 
-    def operator_for(
-        self, x: Tensor | SparseFeatures, graph: Tensor | Graph | SpectralOperator, edge_weight: Tensor | None = None
-    ) -> SpectralOperator:
+    def operator_for(self, x: Features, graph: GraphLike, edge_weight: Tensor | None = None) -> SpectralOperator:
         """The operator of a graph, built unless it already is one or is cached."""
         return self.convs[0].operator_for(x, graph, edge_weight)
 

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse.linalg import eigsh
 
 from asgat.errors import AsgatError
-from asgat.graph import Graph
+from asgat.graph.graph import Floats, Graph
 from asgat.nn.connections import deepwalk_matrix
 
 ENDINGS = (".npz", ".npy", ".csv", ".tsv")
@@ -17,16 +16,14 @@ MATRIX_NODES = 5000  # up to which an .npz file holds the matrix too
 
 _DENSE_NODES = 2000  # up to which the whole spectrum is cheap; beyond, Lanczos iterations find the needed part
 
-Array = npt.NDArray[np.float64]
-
 
 @dataclass(frozen=True, eq=False)
 class Embedding:
     """A vector for every node, [N, d], the matrix [N, N] they factorise, and its d largest singular values."""
 
-    vectors: Array
-    singular_values: Array
-    matrix: Array
+    vectors: Floats
+    singular_values: Floats
+    matrix: Floats
 
     @property
     def energy(self) -> float:
@@ -59,7 +56,7 @@ def deepwalk(graph: Graph, dimensions: int = 16, window: int = 10, negative: flo
         raise AsgatError(
             f"An embedding of {graph.num_nodes:,} nodes has 1 to {graph.num_nodes:,} dimensions, not {dimensions}."
         )
-    matrix: Array = deepwalk_matrix(graph, window, negative).numpy()
+    matrix: Floats = deepwalk_matrix(graph, window, negative).numpy()
     linked = matrix.any(axis=1)
     part = matrix if linked.all() else matrix[linked][:, linked]
     value, vector = _largest(part, dimensions, seed)
@@ -100,7 +97,7 @@ def check_ending(path: Path) -> str:
     return ending
 
 
-def _largest(matrix: Array, count: int, seed: int) -> tuple[Array, Array]:
+def _largest(matrix: Floats, count: int, seed: int) -> tuple[Floats, Floats]:
     """The eigenvalues of largest magnitude, largest first, at most ``count``, and their vectors as columns."""
     n = len(matrix)
     if n <= _DENSE_NODES or count >= n - 1:
@@ -112,7 +109,7 @@ def _largest(matrix: Array, count: int, seed: int) -> tuple[Array, Array]:
     return value[order], vector[:, order]
 
 
-def _signed(vector: Array) -> Array:
+def _signed(vector: Floats) -> Floats:
     """The columns, each with the sign that makes its largest entry positive."""
     if not vector.size:
         return vector

@@ -7,12 +7,11 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from asgat.graph import Graph
-from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.asgat_conv import ASGATConv
 from asgat.nn.attention import SparseAttention
 from asgat.nn.attention_model import AttentionModel
 from asgat.nn.filter_conv import SpectralFilterConv
+from asgat.nn.operator_builder import Features, GraphLike
 from asgat.spectral import SpectralOperator
 from asgat.spectral.certificate import Certificate
 
@@ -36,7 +35,7 @@ class AveragedModels(nn.Module):
         return average(torch.stack([member(*inputs) for member in self.members]))
 
 
-class Ensemble(AttentionModel):
+class Ensemble(AveragedModels, AttentionModel):
     r"""Networks that differ in their random numbers alone; the probabilities they give a class are averaged.
 
     Members share nothing, and each is trained and stopped early by itself. Filters and attention shown after training
@@ -47,10 +46,6 @@ class Ensemble(AttentionModel):
 
     Cost: that of a member, times their number.
     """
-
-    def __init__(self, members: Sequence[AttentionModel]) -> None:
-        super().__init__()
-        self.members = nn.ModuleList(members)
 
     def _each(self) -> list[AttentionModel]:
         return cast(list[AttentionModel], list(self.members))
@@ -75,16 +70,14 @@ class Ensemble(AttentionModel):
         for member in self._each():
             member.reset_parameters()
 
-    def forward(
+    def forward(  # type: ignore[override]
         self,
-        x: Tensor | SparseFeatures,
-        edge_index: Tensor | Graph | SpectralOperator,
+        x: Features,
+        edge_index: GraphLike,
         edge_weight: Tensor | None = None,
         return_attention_weights: bool = False,
     ) -> Tensor | tuple[Tensor, list[SparseAttention]]:
         """As :meth:`ASGAT.forward`; the attention is the first member's."""
         operator = self._each()[0].operator_for(x, edge_index, edge_weight)
-        out = average(torch.stack([member(x, operator) for member in self.members]))
-        if not return_attention_weights:
-            return out
-        return out, [conv.attention(operator) for conv in self.convs]
+        out = super().forward(x, operator)
+        return (out, [conv.attention(operator) for conv in self.convs]) if return_attention_weights else out

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from asgat.config import ASGATConfig, ASGATDeepConfig, SpectralConfig
+from asgat.config import ASGATDeepConfig, SpectralConfig
 from asgat.errors import AsgatError
 from asgat.filters import HeatFilter, MLPFilter, PolynomialFilter, SpectralFilter
 from asgat.graph import Graph
@@ -74,57 +74,24 @@ def make_operator(
     )
 
 
-def build_asgat(
-    config: ASGATConfig,
-    in_channels: int,
-    out_channels: int,
-    num_nodes: int | None = None,
-    directed: bool = False,
-    linear: bool = False,
+def build_model(
+    config: SpectralConfig, in_channels: int, out_channels: int, num_nodes: int | None = None, **options: bool
 ) -> AttentionModel:
-    """The model, or an ensemble of ``members`` of them."""
-    names = "heads", "out_heads", "k", "dropout", "elu", "bias", "root", "mix", "gain", "jump", "propagate", "alpha"
-    own = {"linear": linear, **{name: getattr(config, name) for name in names}}
-    return _build(ASGAT, config, in_channels, out_channels, num_nodes, directed, own)
+    """ASGAT, or its deep form where the settings are those of it; of several ``members`` an ensemble.
 
-
-def build_deep(
-    config: ASGATDeepConfig,
-    in_channels: int,
-    out_channels: int,
-    num_nodes: int | None = None,
-    directed: bool = False,
-) -> AttentionModel:
-    """The deep model, or an ensemble of ``members`` of them."""
-    if config.batch_size is not None:
-        raise AsgatError("asgat-deep is trained on all nodes at once; leave batch_size out, or use asgat-plus.")
-    names = "heads", "k", "dropout", "input_dropout", "channels"
+    ``options`` are arguments of the model that are no settings: ``directed``, and ``linear`` of ASGAT.
+    """
+    model: Callable[..., AttentionModel] = ASGAT
+    names = ["heads", "k", "dropout"]
+    if isinstance(config, ASGATDeepConfig):
+        if config.batch_size is not None:
+            raise AsgatError("asgat-deep is trained on all nodes at once; leave batch_size out, or use asgat-plus.")
+        model = ASGATDeep
+        names += ["input_dropout", "channels"]
+    else:
+        names += ["out_heads", "elu", "bias", "root", "mix", "gain", "jump", "propagate", "alpha"]
     own = {name: getattr(config, name) for name in names}
-    return _build(ASGATDeep, config, in_channels, out_channels, num_nodes, directed, own)
-
-
-def _build(
-    model: Callable[..., AttentionModel],
-    config: SpectralConfig,
-    in_channels: int,
-    out_channels: int,
-    num_nodes: int | None,
-    directed: bool,
-    own: dict[str, Any],
-) -> AttentionModel:
-    """What the settings of all models with spectral layers mean, and a model's ``own`` arguments."""
-    members = [
-        model(
-            in_channels,
-            config.hidden,
-            out_channels,
-            num_layers=config.layers,
-            num_nodes=num_nodes,
-            directed=directed,
-            filter=make_filter(config),
-            operator=partial(make_operator, config=config),
-            **own,
-        )
-        for _ in range(config.members)
-    ]
+    own |= {"num_layers": config.layers, "num_nodes": num_nodes}
+    own |= {"filter": make_filter(config), "operator": partial(make_operator, config=config)}
+    members = [model(in_channels, config.hidden, out_channels, **own, **options) for _ in range(config.members)]
     return members[0] if len(members) == 1 else Ensemble(members)

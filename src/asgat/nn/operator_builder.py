@@ -13,6 +13,7 @@ from asgat.kernels.sparse_features import SparseFeatures
 from asgat.spectral import ArmaOperator, ChebyshevOperator, ExactOperator, SpectralOperator
 
 OperatorFactory = Callable[..., SpectralOperator]
+Features = Tensor | SparseFeatures
 GraphLike = Tensor | Graph | SpectralOperator  # or a SparseTensor of torch_sparse, which need not be installed
 HETERO = (
     "This layer attends within one graph with one kind of node: to_hetero and HeteroConv, which give it one kind of "
@@ -52,9 +53,7 @@ class OperatorBuilder:
         """Rows of an operator per node of the graph."""
         return 2 if self.directed else 1
 
-    def __call__(
-        self, x: Tensor | SparseFeatures, graph: GraphLike, edge_weight: Tensor | None = None
-    ) -> SpectralOperator:
+    def __call__(self, x: Features, graph: GraphLike, edge_weight: Tensor | None = None) -> SpectralOperator:
         """The operator of a graph for features x, built unless it already is one or is kept."""
         if isinstance(x, tuple | torch.fx.Proxy) or isinstance(graph, tuple | dict):
             raise AsgatError(HETERO)
@@ -72,13 +71,8 @@ class OperatorBuilder:
                     "The graph is directed, and this layer reads edges as undirected; make the layer with "
                     "directed=True, or give it graph.undirected."
                 )
-            operator = self.make(
-                graph.double_cover if self.directed else graph,
-                dtype=x.dtype
-                if x.dtype == torch.float64
-                else torch.float32,  # half precision is too coarse for a Laplacian
-                device=x.device,
-            )
+            dtype = x.dtype if x.dtype == torch.float64 else torch.float32  # half is too coarse for a Laplacian
+            operator = self.make(graph.double_cover if self.directed else graph, dtype=dtype, device=x.device)
             if self.cached:
                 self.kept = operator
         if operator.num_inputs != self.copies * x.size(-2):

@@ -128,41 +128,14 @@ def _build_baseline(model: str, config: TrainConfig, in_channels: int, out_chann
 
 
 def _build_asgat(*arguments: Any, **options: Any) -> nn.Module:
-    from asgat.nn.from_config import build_asgat
+    from asgat.nn.from_config import build_model
 
-    return build_asgat(*arguments, **options)
-
-
-def _build_deep(*arguments: Any, **options: Any) -> nn.Module:
-    from asgat.nn.from_config import build_deep
-
-    return build_deep(*arguments, **options)
+    return build_model(*arguments, **options)
 
 
 def _asgat(summary: str, fixed: Mapping[str, Any], cost: str = "m·(R·P + N·k·H)", **defaults: Any) -> ModelSpec:
     reference, cost = "Li et al., ECML-PKDD 2021", f"O(N·F·H + {cost})"
     return ModelSpec(summary, reference, cost, ASGATConfig, _build_asgat, _prepare_operator, defaults, fixed)
-
-
-DEEP = ModelSpec(
-    "residual blocks of spectral attention and spectral filters",
-    "asgat, this package 2026",
-    "O(N·F·H + R·E·H + m·N·(k + H)·H)",
-    ASGATDeepConfig,
-    _build_deep,
-    _prepare_operator,
-    {
-        "lr": 2e-3,
-        "weight_decay": 1e-3,
-        "hidden": 64,
-        "heads": 4,
-        "k": 5,
-        "order": 8,
-        "normalize_features": False,
-        "stop_on": "score",
-    },
-    directed=True,
-)
 
 
 def _baseline(
@@ -190,7 +163,11 @@ MODELS: dict[str, ModelSpec] = {
         _asgat("the paper's model with a linear last layer", {**PAPER, "operator": "chebyshev"}),
         build=partial(_build_asgat, linear=True)),
     "asgat-plus": replace(_asgat("the paper's model with a root term and options", {}, root=True), directed=True),
-    "asgat-deep": DEEP,
+    "asgat-deep": ModelSpec(
+        "residual blocks of spectral attention and spectral filters", "asgat, this package 2026",
+        "O(N·F·H + R·E·H + m·N·(k + H)·H)", ASGATDeepConfig, _build_asgat, _prepare_operator,
+        {"lr": 2e-3, "weight_decay": 1e-3, "hidden": 64, "heads": 4, "k": 5, "order": 8, "normalize_features": False,
+         "stop_on": "score"}, directed=True),
     "mlp": replace(_baseline("MLP", "features only", "Rumelhart et al., Nature 1986", "N·F·H"), prepare=lambda *_: ()),
     "gcn": _baseline("GCN", "graph convolutions", "Kipf and Welling, ICLR 2017", "N·F·H + E·H", hidden=16),
     "sgc": replace(

@@ -13,9 +13,9 @@ from asgat.estimator.trained_run import TrainedRun, checked_probability
 from asgat.explain.attention_rows import pair_hops, select_nodes
 from asgat.explain.copies import SIDES, operator_rows, split_copies
 from asgat.explain.head_responses import HeadResponses, Kind, head_responses, oriented
-from asgat.explain.responses import BAND_TABLE, Floats, Ints
+from asgat.explain.responses import BAND_TABLE
 from asgat.files.raw_file import RawFile
-from asgat.graph import Graph
+from asgat.graph.graph import Floats, Graph, Ints
 from asgat.graph.homophily import beta, node_homophily
 from asgat.kernels import row_softmax
 from asgat.leaderboard.board import BoardFolder

@@ -1,19 +1,18 @@
 """The part of a report in which a user picks nodes: their neighbourhoods and what they attend to, in compact form."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from asgat.estimator.trained_run import TrainedRun
+from asgat.estimator.trained_run import TrainedRun, read_encoder
 from asgat.explain import AttentionRows, attention_rows
 from asgat.explain.copies import SIDES
-from asgat.explain.responses import Ints
-from asgat.graph import Graph
+from asgat.graph.graph import Floats, Graph, Ints, Mask
 from asgat.graph.homophily import node_homophily
 from asgat.nn.attention_model import AttentionModel
-from asgat.report.node_features import node_features
+from asgat.tabular.encoder import FeatureEncoder, Value
 from asgat.training.metrics import Probabilities
 
 MOST_NODES = 400  # sampled from a graph of more than 1000 nodes
@@ -22,9 +21,12 @@ PER_HEAD = 20  # attended nodes shown per head, and side of a node
 LIKELIEST = 5  # classes whose probability is shown
 WIDTH = 5  # numbers per attended node
 NEAR, SECOND, LINES = 30, 40, 300  # neighbours, their neighbours, and edges shown of a neighbourhood
+FEW = 12  # columns up to which all of a node are shown
+MOST = 8  # of more columns, those that stand out
+LONGEST = 60  # characters of a name or a value
 
 
-def sample_nodes(y: Ints, wrong: npt.NDArray[np.bool_], size: int, seed: int = 0) -> Ints:
+def sample_nodes(y: Ints, wrong: Mask, size: int, seed: int = 0) -> Ints:
     """At most ``size`` nodes: all if they fit, else a quarter wrong, a quarter by class in turn, the rest at random."""
     if len(y) <= size:
         return np.arange(len(y))
@@ -147,7 +149,7 @@ def explorer(run: TrainedRun, probability: Probabilities, flat: Sequence[Sequenc
     }
 
 
-def _likely(probability: npt.NDArray[np.float64]) -> list[list[float]]:
+def _likely(probability: Floats) -> list[list[float]]:
     """The likeliest classes of a node with their probabilities."""
     order = np.argsort(-probability, kind="stable")[:LIKELIEST]
     return [[int(place), round(float(probability[place]), 3)] for place in order]
@@ -177,3 +179,30 @@ def renumber(drawn: Sequence[dict[str, Any]]) -> dict[int, int]:
             for entries in heads:
                 entries[::WIDTH] = [new(v) for v in entries[::WIDTH]]
     return numbers
+
+
+def node_features(run: TrainedRun, nodes: Ints) -> list[list[list[str]]]:
+    """For each node its columns as pairs of name and value: all if they are few, else those that stand out."""
+    read = _reader(run)
+    return [[[_short(value.name), _short(value.text)] for value in _chosen(read(run.x[node]))] for node in nodes]
+
+
+def _reader(run: TrainedRun) -> Callable[[npt.NDArray[np.float32]], list[Value]]:
+    if run.is_user_graph:
+        held = read_encoder(run.path)
+        if "features" in held:
+            encoder = FeatureEncoder.from_dict(held)
+            if encoder.names == run.feature_names:
+                return encoder.read_row
+    names = run.feature_names
+    return lambda row: [Value(name, f"{value:.6g}", abs(float(value))) for name, value in zip(names, row, strict=True)]
+
+
+def _chosen(values: list[Value]) -> Iterable[Value]:
+    if len(values) <= FEW:
+        return values
+    return sorted((value for value in values if value.size > 0), key=lambda value: -value.size)[:MOST]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

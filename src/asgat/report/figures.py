@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from asgat.explain.head_responses import HeadResponses, Kind, head_responses
-from asgat.explain.responses import Floats
 from asgat.files.atomic import write_atomic
-from asgat.graph import Graph
+from asgat.graph.graph import Floats, Graph
 from asgat.nn.attention_model import AttentionModel
 
 MOST_CURVES = 8  # of a panel

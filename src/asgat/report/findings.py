@@ -8,8 +8,8 @@ import numpy as np
 
 from asgat.estimator.trained_run import HEALTH_FILE, TrainedRun
 from asgat.explain.head_responses import HeadResponses, Kind
-from asgat.explain.responses import Floats, Ints
 from asgat.files.user_file import read_user_file
+from asgat.graph.graph import Floats, Ints
 from asgat.graph.homophily import beta
 from asgat.training.metrics import majority_share
 

@@ -3,16 +3,13 @@
 import math
 
 import numpy as np
-import numpy.typing as npt
 
-from asgat.graph import Graph
+from asgat.graph.graph import Floats, Graph
 from asgat.spectral.chebyshev_interpolation import jackson
 from asgat.spectral.shifted_laplacian import polynomials
 
 
-def spectral_density(
-    graph: Graph, frequency: npt.NDArray[np.float64], moments: int = 80, samples: int = 16, seed: int = 0
-) -> npt.NDArray[np.float64]:
+def spectral_density(graph: Graph, frequency: Floats, moments: int = 80, samples: int = 16, seed: int = 0) -> Floats:
     r"""Density of the eigenvalues of L at the given frequencies in [0, 2] (it integrates to 1).
 
     Kernel polynomial method: Chebyshev moments :math:`\mathrm{tr}\,T_i(L - I)/N` from random ±1 signals, damped with

@@ -8,12 +8,10 @@ from torch import Tensor
 
 from asgat.errors import AsgatError
 from asgat.filters.spectral_filter import SpectralFilter
-from asgat.graph import Graph
+from asgat.graph.graph import Floats, Graph, Mask
 from asgat.spectral.graph_operator import GraphOperator
 from asgat.spectral.spectral_operator import UNREACHABLE
 from asgat.spectral.top_k import top_k
-
-Array = npt.NDArray[np.float64]
 
 _EQUAL = 1e-9  # difference of scores of size 1 up to which they are the same number, computed in double precision
 
@@ -87,13 +85,13 @@ class ExactOperator(GraphOperator):
         return filtered
 
 
-def _twins(value: Array, vector: Array, component: npt.NDArray[np.integer]) -> Tensor | None:
+def _twins(value: Floats, vector: Floats, component: npt.NDArray[np.integer]) -> Tensor | None:
     """For every pair (v, u) the lowest node whose score in row v equals that of u for every filter; None if all differ.
 
     Two random responses, functions of the distinct eigenvalues, tell pairs apart whose scores differ for some filter.
     """
     distinct = np.cumsum(np.diff(value, prepend=value[:1]) > _EQUAL)
-    apart, starts = component[:, None] != component, list[npt.NDArray[np.bool_]]()
+    apart, starts = component[:, None] != component, list[Mask]()
     for response in np.random.default_rng(0).uniform(-1.0, 1.0, (2, len(value))):
         score = np.where(apart, 2.0, (vector * response[distinct]) @ vector.T)
         if not starts:

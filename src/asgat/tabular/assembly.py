@@ -13,10 +13,9 @@ from asgat.errors import AsgatError, brief
 from asgat.files.user_file import ending_of, is_packed
 from asgat.tabular.caution import Caution
 from asgat.tabular.column import Column
-from asgat.tabular.direction import reciprocal_share
 from asgat.tabular.graphml import read_graphml
 from asgat.tabular.table import Table, read_npz_tables, read_table
-from asgat.tabular.user_graph import UserGraph
+from asgat.tabular.user_graph import UserGraph, reciprocal_share
 
 ENDS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("node1", "node2"), ("id1", "id2"))
 PLAIN_NAMES = ("nodes", "node", "edges", "edge", "graph", "data", "vertices", "features")  # say nothing of the data

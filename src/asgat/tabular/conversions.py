@@ -10,9 +10,8 @@ from asgat.graph import Graph
 from asgat.tabular.assembly import assemble
 from asgat.tabular.caution import Caution
 from asgat.tabular.column import Column
-from asgat.tabular.direction import reciprocal_share
 from asgat.tabular.table import frame_to_table
-from asgat.tabular.user_graph import UserGraph
+from asgat.tabular.user_graph import UserGraph, reciprocal_share
 
 
 def as_user_graph(graph: Any, x: Any = None, directed: bool = False, label: str | None = None) -> UserGraph:

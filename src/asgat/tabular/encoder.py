@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asgat.errors import AsgatError
-from asgat.graph import Graph
+from asgat.graph.graph import Floats, Graph
 from asgat.tabular.column import Column
 
 Kind = Literal["number", "boolean", "category", "unused"]
@@ -188,7 +188,7 @@ def _repeat(column: Column) -> bool:
     return distinct <= MAX_CATEGORIES or distinct <= 0.5 * int((~column.missing).sum())
 
 
-def _centre_and_scale(values: npt.NDArray[np.float64]) -> tuple[float, float]:
+def _centre_and_scale(values: Floats) -> tuple[float, float]:
     """Mean and standard deviation; the centre is zero where most values are, which keeps them zero."""
     largest = float(np.abs(values).max()) or 1.0  # relative to it, sums of squares stay within range
     relative = values / largest

@@ -9,8 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from asgat.errors import AsgatError
-from asgat.graph import Graph
+from asgat.graph.graph import Floats, Graph, Ints
 from asgat.tabular.column import Column
+
+MOST_ONE_WAY = 0.2  # share of edges that also run the other way, below which they seem to have a direction
+FEWEST = 10  # edges from which a share says something
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,29 +25,33 @@ class UserGraph:
     """
 
     ids: Sequence[str]
-    edges: npt.NDArray[np.int64]  # connected rows of ``ids``, [2, E]; directions, repetitions and loops as given
+    edges: Ints  # connected rows of ``ids``, [2, E]; directions, repetitions and loops as given
     features: Sequence[Column]
-    weight: npt.NDArray[np.float64] | None = None  # of every edge; None is 1
+    weight: Floats | None = None  # of every edge; None is 1
     label: Column | None = None  # the class of every node, where it is known
     split: Column | None = None  # the part every node is in
     columns: dict[str, str | None] = field(default_factory=dict)  # the user's column for each role, such as id
     notes: Sequence[str] = ()  # what was noticed or changed while reading, in sentences
     name: str = "graph"
-    chosen: npt.NDArray[np.int64] | None = None  # rows of the selected nodes; None is all
+    chosen: Ints | None = None  # rows of the selected nodes; None is all
     directed: bool = False  # whether the direction of edges is used
     declared: Sequence[str] = ()  # features of which the user says that they are numbers or categories
-    reciprocal: float | None = None  # their :func:`~asgat.tabular.direction.reciprocal_share`
+    reciprocal: float | None = None  # their :func:`reciprocal_share`
 
     @cached_property
     def graph(self) -> Graph:
         """The same edges as a graph, undirected unless ``directed``."""
         return Graph.from_edges(self.edges, len(self.ids), self.weight, directed=self.directed)
 
-    def select(self, chosen: npt.NDArray[np.int64] | None) -> Self:
-        """The same graph with these nodes selected, all of them for None."""
-        other = replace(self, chosen=chosen)
-        other.__dict__["graph"] = self.graph  # built once
+    def _with(self, **changes: Any) -> Self:
+        """The same edges with other fields; the graph is built once."""
+        other = replace(self, **changes)
+        other.__dict__["graph"] = self.graph
         return other
+
+    def select(self, chosen: Ints | None) -> Self:
+        """The same graph with these nodes selected, all of them for None."""
+        return self._with(chosen=chosen)
 
     def with_label(self, name: str) -> Self:
         """The same graph with the labels in a column, which is no feature then; without any if there is no such one."""
@@ -52,22 +59,18 @@ class UserGraph:
             return self
         column = next((column for column in self.features if column.name == name), None)
         features = [other for other in self.features if other is not column]
-        other = replace(self, label=column, features=features, columns={**self.columns, "label": name})
-        other.__dict__["graph"] = self.graph
-        return other
+        return self._with(label=column, features=features, columns={**self.columns, "label": name})
 
     def with_split(self, split: Column) -> Self:
         """The same graph with the part every node is in."""
-        other = replace(self, split=split)
-        other.__dict__["graph"] = self.graph
-        return other
+        return self._with(split=split)
 
     @property
     def num_nodes(self) -> int:
         return len(self.ids)
 
     @property
-    def nodes(self) -> npt.NDArray[np.int64]:
+    def nodes(self) -> Ints:
         return np.arange(self.num_nodes) if self.chosen is None else self.chosen
 
     @property
@@ -105,3 +108,17 @@ class UserGraph:
         chosen = "" if self.chosen is None else f", chosen={len(self)}"
         size = f"nodes={self.num_nodes}, edges={self.edges.shape[1]}, features={len(self.features)}"
         return f"UserGraph({self.name!r}, {size}{chosen})"
+
+
+def reciprocal_share(ends: npt.NDArray[np.int64], num_nodes: int, listed_once: bool = False) -> float | None:
+    """The share of the edges [2, E] between different nodes that also run the other way; None if there are few edges.
+
+    ``listed_once``: whether a list of undirected edges may name each pair once. Then the share is None, too, where the
+    lower node always comes first, as such lists often have it.
+    """
+    source, target = ends[:, ends[0] != ends[1]]
+    edges = np.unique(source * num_nodes + target)
+    if len(edges) < FEWEST or (listed_once and bool((source < target).all())):
+        return None
+    back = edges % num_nodes * num_nodes + edges // num_nodes
+    return float(np.isin(back, edges).mean())

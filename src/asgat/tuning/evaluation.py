@@ -1,6 +1,7 @@
-"""The score of a trial: the mean over runs, on validation nodes or on training nodes left out."""
+"""The score of a trial: the mean over runs, on validation nodes or on training nodes left out; the cheapest trial."""
 
 import json
+import math
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +27,7 @@ GRAPH_INDEPENDENT |= {"normalize_features", "epochs", "patience", "max_restarts"
 GRAPH_INDEPENDENT |= {"filter_activation", "heat_scale", "channels", "input_dropout"}
 FEATURE_SETTINGS = ("normalize_features", "adjacency", "self_loops", "similar", "similar_weight")
 MAX_CACHED = 12  # operators and feature matrices
+NEAR = 0.5  # standard errors of the best score by which a trial counts as equally good
 
 
 @dataclass(frozen=True)
@@ -144,3 +146,17 @@ def _without_test(dataset: Dataset, split: Split, folds: int, seed: int) -> list
         )
     parts = np.array_split(np.random.default_rng(seed).permutation(split.train), folds)
     return [replace(split, train=np.setdiff1d(split.train, part), test=part) for part in parts]
+
+
+def cheapest(rows: Sequence[dict[str, Any]], runs: int) -> dict[str, Any]:
+    """The trial with the shortest training among those within half a standard error of the best score.
+
+    Args:
+        rows: trials with ``trial``, ``value``, ``seconds`` and ``std``, the standard deviation of the runs' scores;
+            without it only equal scores count as equally good.
+        runs: number of scores that a value is the mean of.
+    """
+    best = max(rows, key=lambda row: (row["value"], -row["trial"]))
+    least = best["value"] - NEAR * best.get("std", 0.0) / math.sqrt(runs)
+    near = [row for row in rows if row["value"] >= least and "error" not in row]
+    return min(near, key=lambda row: (row["seconds"], -row["value"], row["trial"]), default=best)

@@ -11,7 +11,7 @@ from torch import nn
 from asgat.errors import AsgatError
 from asgat.graph import Graph
 from asgat.kernels.sparse_features import SparseFeatures
-from asgat.nn.baselines.propagation import LayerStack, mean, propagation, renormalised
+from asgat.nn.baselines.propagation import LayerStack, propagation, renormalised
 
 SYMMETRIC = attrgetter("normalised_adjacency")
 
@@ -35,7 +35,7 @@ MATRICES = {
     attrgetter("adjacency"): lambda a: a,
     SYMMETRIC: by_roots,
     renormalised: lambda a: by_roots(with_loops(a)),
-    mean: by_rows,
+    attrgetter("mean_adjacency"): by_rows,
 }
 
 

@@ -40,11 +40,6 @@ def renormalised(graph: Graph) -> sp.csr_array:
     return graph.with_self_loops("add").normalised_adjacency
 
 
-def mean(graph: Graph) -> sp.csr_array:
-    r""":math:`D^{-1} A`; rows of isolated nodes are empty."""
-    return graph.mean_adjacency
-
-
 class Propagating(nn.Module):
     """A model that runs on the features of a graph and the matrix it propagates them by."""
 

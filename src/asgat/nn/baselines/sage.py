@@ -1,5 +1,6 @@
 """GraphSAGE on the whole graph."""
 
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -7,7 +8,7 @@ from torch import Tensor
 from torch_geometric.nn import SAGEConv
 
 from asgat.kernels.sparse_features import SparseFeatures, dropout, linear
-from asgat.nn.baselines.propagation import LayerStack, mean
+from asgat.nn.baselines.propagation import LayerStack
 
 
 class SAGE(LayerStack):
@@ -20,7 +21,7 @@ class SAGE(LayerStack):
     :class:`~asgat.nn.baselines.propagation.LayerStack`. Cost per layer: O(N · in · out + E · out).
     """
 
-    matrix = staticmethod(mean)
+    matrix = attrgetter("mean_adjacency")
     make_layer = SAGEConv
 
     def apply_layer(self, layer: Any, x: Tensor | SparseFeatures, step: SparseFeatures) -> Tensor:
