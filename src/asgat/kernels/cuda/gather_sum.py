@@ -7,12 +7,14 @@ from torch import Tensor
 
 from asgat.kernels.cuda.csr_matmul import csr_matmul
 
+FEW = 1 << 22  # sums up to which a program gathers all entries of a row at once
+
 
 def gather_sum(x: Tensor, index: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     out = x.new_empty(index.size(0), x.size(1))
     if out.numel() == 0:
         return out
-    sizes, grid = _tiles(out.size(0), out.size(1), index.size(1))
+    sizes, grid = _tiles(out.size(0), out.size(1), index.size(1), out.numel() <= FEW)
     biases, runs = (0, 1) if bias is None else (bias.size(-2), bias.shape[:-2].numel())
     with torch.cuda.device(x.get_device()):
         _gather_kernel[grid](
@@ -55,16 +57,17 @@ def _grad_x_in_order(grad: Tensor, index: Tensor, weight: Tensor, size: int) -> 
     return csr_matmul(indptr, order // max(1, index.size(1)), weight.reshape(-1)[order], grad)
 
 
-def _tiles(rows: int, features: int, width: int) -> tuple[dict[str, int], tuple[int, int]]:
-    """Rows, entries and features that a program loads at once, about 4096 numbers, and the grid of programs.
+def _tiles(rows: int, features: int, width: int, at_once: bool = True) -> tuple[dict[str, int], tuple[int, int]]:
+    """Rows, entries and features that a program loads at once, and the grid of programs.
 
-    All entries of a row at once: a loop over them would wait for memory in every turn.
+    Few programs load all entries of a row ``at_once``: a loop over them would wait for memory in every turn. Many
+    programs fill the device anyway, and those that keep less are then faster.
     """
     block = min(256, max(16, triton.next_power_of_2(features)))
-    entries = min(16, triton.next_power_of_2(max(1, width)))
-    at_once = max(1, 4096 // (block * entries))
-    sizes = {"WIDTH": width, "ROWS": at_once, "ENTRIES": entries, "BLOCK": block}
-    return sizes, (triton.cdiv(rows, at_once), triton.cdiv(features, block))
+    entries = min(16, triton.next_power_of_2(max(1, width))) if at_once else 1
+    together = max(1, (4096 if at_once else 1024) // (block * entries))
+    sizes = {"WIDTH": width, "ROWS": together, "ENTRIES": entries, "BLOCK": block}
+    return sizes, (triton.cdiv(rows, together), triton.cdiv(features, block))
 
 
 @triton.jit(do_not_specialize=["size", "rows", "rows_per_run"])  # type: ignore[untyped-decorator,unused-ignore]
