@@ -65,8 +65,8 @@ class BatchedASGAT:
 
         The first are computed again, at most ``limit`` of them; the others are taken as they are kept.
         """
-        operator, *found = self.rows.attended(self.net.convs[layer], rows)
-        others, times = without(*found, rows)
+        operator, nodes, times = self.rows.attended(self.net.convs[layer], rows)
+        others, times = without(nodes, times, rows)
         fresh = others if limit is None else most_frequent(others, times, limit - len(rows))
         kept, _ = without(others, times, fresh)
         computed = torch.cat([rows, fresh])

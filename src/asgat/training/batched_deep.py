@@ -87,10 +87,9 @@ class BatchedDeep:
             change = z[: len(part.fresh)] - layer_norm(self.keeper.take(kept.h, part.fresh), *kept.norm)
         if block.filters is not None and kept.terms is not None:
             c = self.operator.coefficients(block.filters.filter)
-            terms = self.keeper.take(kept.terms, place).unflatten(2, (len(c), -1))
-            moved = chebyshev_filter(
-                *self._arrays(part), c.unsqueeze(0), change.unflatten(1, (len(c), -1)).unsqueeze(0)
-            )
+            terms = self.keeper.take(kept.terms, place).view(rows, c.size(1), len(c), -1)
+            slices = change.reshape(1, len(part.fresh), len(c), -1)
+            moved = chebyshev_filter(*self._arrays(part), c.unsqueeze(0), slices)
             others.append((torch.einsum("hi,nihf->nhf", c, terms.to(c.dtype)) + moved[0, :rows]).flatten(1))
         if self.means is not None and kept.mean is not None:
             matrix = SparseFeatures.from_dense(self.means.part(part.rows, part.fresh), z.device, z.dtype)
