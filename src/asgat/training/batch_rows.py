@@ -6,8 +6,6 @@ from torch import Tensor
 from asgat.nn.asgat_conv import ASGATConv
 from asgat.tables import RowOperator
 
-FRESH = 4  # rows of a hidden layer computed for a batch, at most, for each of its nodes
-
 
 class BatchRows:
     """Takes rows of an operator, and numbers the nodes of a batch for it."""
