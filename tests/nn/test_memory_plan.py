@@ -258,9 +258,9 @@ def test_planning_is_quick_on_large_graphs():
 def test_a_step_of_batches_is_planned_by_their_size(config):
     whole, half, large = (plan(MEDIUM, config(form="table", batch_size=size)) for size in (None, 100, 10**6))
     rows = 400 / MEDIUM.num_nodes
-    assert half.parts["attention"] == int(rows * whole.parts["attention"])
+    assert half.parts["attention"] == pytest.approx(rows * whole.parts["attention"], abs=1)
     assert half.parts["operator"] == whole.parts["operator"]
-    assert half.parts["features"] <= whole.parts["features"] * (1 + rows)
+    assert half.parts["features"] == pytest.approx(whole.parts["features"] * (1 + rows), abs=1), "with what is kept"
     assert large.parts["attention"] == whole.parts["attention"]
 
 
