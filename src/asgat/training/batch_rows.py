@@ -23,9 +23,10 @@ class BatchRows:
 
     def renumbered(self, operator: RowOperator, order: Tensor) -> RowOperator:
         """The operator with its nodes numbered by their place in ``order``, which holds all it attends to."""
-        self.number.zero_()  # a filler of a short row stands for some node, which weighs nothing but must be there
         self.number[order] = torch.arange(len(order), dtype=torch.int32, device=order.device)
-        return operator.renumbered(self.number, len(order))
+        renumbered = operator.renumbered(self.number, len(order))
+        self.number[order] = 0  # a filler of a short row stands for some node, which weighs nothing but must be there
+        return renumbered
 
 
 def most_frequent(nodes: Tensor, times: Tensor, room: int) -> Tensor:
