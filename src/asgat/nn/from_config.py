@@ -84,8 +84,6 @@ def build_model(
     model: Callable[..., AttentionModel] = ASGAT
     names = ["heads", "k", "dropout"]
     if isinstance(config, ASGATDeepConfig):
-        if config.batch_size is not None:
-            raise AsgatError("asgat-deep is trained on all nodes at once; leave batch_size out, or use asgat-plus.")
         model = ASGATDeep
         names += ["input_dropout", "channels"]
     else:
