@@ -19,7 +19,7 @@ def filters(hidden, output, exact_bias, count=3, heads=3):
     made = [MLPFilter(heads, hidden, output, exact_bias) for _ in range(count)]
     with torch.no_grad():
         for value in (value for one in made for value in one.parameters()):
-            value += 0.3 * torch.randn_like(value)
+            value.add_(0.3 * torch.randn_like(value))
     return made
 
 

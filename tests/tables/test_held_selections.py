@@ -30,12 +30,14 @@ def test_what_was_kept_is_given_and_later_selections_take_its_place_in_memory(ke
         hold_selection(key, selection(1))
     with held.giving():
         first = held_selection(key)
+        assert first is not None
         hold_selection(key, selection(5))  # a step does not keep what it selects
     assert torch.equal(first[0], torch.full((2, 3), 1))
     with held.keeping():
         hold_selection(key, selection(7))
     with held.giving():
         second = held_selection(key)
+        assert second is not None
         assert held_selection((key[0], key[1], 4)) is None
     assert [part.data_ptr() for part in second] == [part.data_ptr() for part in first]
     assert torch.equal(first[2], torch.full((2, 3), 9))
