@@ -10,12 +10,13 @@ from rich.markup import escape
 from typer.core import TyperGroup
 
 from asgat.cli.bench import app as bench
+from asgat.cli.cache import cache
 from asgat.cli.convert import convert
 from asgat.cli.embed import embed
 from asgat.cli.explain import explain, report
 from asgat.cli.fit import fit, predict
 from asgat.cli.models import datasets, models
-from asgat.cli.output import begin_output, console, detail, errors
+from asgat.cli.output import begin_output, console, detail, end_output, errors
 from asgat.cli.reproduce import reproduce
 from asgat.cli.runs import runs
 from asgat.cli.train import compare, train
@@ -65,6 +66,7 @@ app.command(
     rich_help_panel=YOUR_GRAPH,
     epilog="Example: asgat convert edges.csv web --features x.npy --labels y.npy --order rcm",
 )(convert)
+app.command(rich_help_panel=YOUR_GRAPH, epilog="Examples:  asgat cache  ·  asgat cache --clear")(cache)
 app.command(rich_help_panel=BENCHMARKS, epilog="Example: asgat datasets --json datasets.json")(datasets)
 app.command(rich_help_panel=BENCHMARKS, epilog="Examples:  asgat models  ·  asgat models gat --json gat.json")(models)
 app.command(
@@ -108,7 +110,7 @@ def main() -> None:
         fail(sentence)
     finally:
         detail(f"{perf_counter() - start:.1f} s")
-        begin_output()
+        end_output()
 
 
 def fail(sentence: str) -> NoReturn:

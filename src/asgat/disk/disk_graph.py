@@ -15,6 +15,7 @@ from asgat.errors import AsgatError, brief, shown
 from asgat.files.npz import open_npy
 from asgat.files.user_file import read_user_file
 from asgat.graph import Graph
+from asgat.graph.graph_digest import graph_digest
 from asgat.tables.sparse_rows import SparseRows
 from asgat.tables.truncated_builder import RECORD
 
@@ -127,6 +128,15 @@ class OnDiskGraph:
         weight = self._map("weight") if self.header.weighted else np.broadcast_to(1.0, self.num_entries)
         splits = (self.split(i, 0, self.num_nodes) for i in range(self.num_splits))
         return arrays_digest((indptr, indices, weight), (x, y), splits, self.num_classes, self.metric, self.directed)
+
+    def graph_digest(self) -> str:
+        """The digest of the graph alone, by which its tables are found."""
+        weight = self._map("weight") if self.header.weighted else None
+        return graph_digest(self._map("indptr"), self._map("indices"), weight)
+
+    @property
+    def folder(self) -> Path:
+        return self.path
 
     def original_nodes(self) -> npt.NDArray[np.int64]:
         """The number each node had in the files it was converted from."""
