@@ -8,7 +8,7 @@ from tests.kernels.devices import CUDA, DEVICES, EXAMPLES, captured, opcheck, sa
 from torch import Tensor
 
 from asgat.kernels import csr_matmul
-from asgat.kernels.csr_matmul import _csr_matmul, _csr_product
+from asgat.kernels.csr_matmul import _csr_matmul, csr_product
 from asgat.kernels.sparse_features import SparseFeatures
 
 Parts = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
@@ -71,7 +71,7 @@ def test_number_of_threads_does_not_show() -> None:
 def test_operators_are_well_formed(device: str) -> None:
     parts, _, dense = problem(6, 5, 3, device=device)
     opcheck(_csr_matmul, *parts, dense)
-    opcheck(_csr_product, *parts[:3], dense.detach())
+    opcheck(csr_product, *parts[:3], dense.detach())
 
 
 @pytest.mark.parametrize("device", DEVICES)

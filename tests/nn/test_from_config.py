@@ -101,11 +101,6 @@ def test_the_deep_model_has_a_table_if_it_attends(changes, form, kind, directed)
     assert net(torch.randn(graph.num_nodes, 3), operator).shape == (graph.num_nodes, 2)
 
 
-def test_the_deep_model_is_trained_on_all_nodes():
-    with pytest.raises(AsgatError, match="batch_size"):
-        build_deep(ASGATDeepConfig(batch_size=8, hidden=8), 3, 2)
-
-
 def test_settings_reach_the_operator():
     operator: Any = make_operator(GRAPH, ASGATConfig(order=3))
     filter = dense.filters()["mlp"]

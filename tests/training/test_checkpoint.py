@@ -103,8 +103,18 @@ TABLE = {"form": "table", "candidates": 8, "order": 4}
         ("asgat-deep", [{}, {"lr": 0.01}, {"lr": 1e-9}], {**TABLE, "heads": 2, "hidden": 6, "max_restarts": 1}),
         ("gcn", [{}, {"lr": 1e-9}], {"max_restarts": 1}),
         ("asgat-cheb", [{}, {"lr": 0.1}], {**TABLE, "batch_size": 9, "epochs": 6}),
+        ("asgat-deep", [{}, {"lr": 0.1}], {**TABLE, "heads": 2, "hidden": 6, "batch_size": 9, "epochs": 6}),
     ],
-    ids=["settings", "restarts", "divergence", "ensembles", "blocks", "one after the other", "batches"],
+    ids=[
+        "settings",
+        "restarts",
+        "divergence",
+        "ensembles",
+        "blocks",
+        "one after the other",
+        "batches",
+        "batches of blocks",
+    ],
 )
 def test_several_runs_killed_at_random_epochs(model, differences, shared, dtype, tmp_path):
     chosen = jobs(model, differences, **{"epochs": 10, "patience": 4, "dropout": 0.4, **shared})

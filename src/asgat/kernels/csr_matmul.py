@@ -41,7 +41,7 @@ def _setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     value, indptr_t, index_t, order_t = ctx.saved_tensors
-    return *(None,) * 6, _csr_product(indptr_t, index_t, value.index_select(-1, order_t), grad)
+    return *(None,) * 6, csr_product(indptr_t, index_t, value.index_select(-1, order_t), grad)
 
 
 def _fake(indptr: Tensor, *others: Tensor) -> Tensor:
@@ -50,7 +50,7 @@ def _fake(indptr: Tensor, *others: Tensor) -> Tensor:
 
 
 _product = kernel("csr_matmul", "csr_matmul")
-_csr_product = Operator(
+csr_product = Operator(
     "asgat::csr_product", "(Tensor indptr, Tensor index, Tensor value, Tensor dense) -> Tensor", _product, _fake
 )
 _csr_matmul = Operator(

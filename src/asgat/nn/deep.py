@@ -1,5 +1,6 @@
 """The deep model: residual blocks of spectral attention and spectral filters."""
 
+from collections.abc import Sequence
 from typing import Any, cast, get_args
 
 import torch
@@ -87,12 +88,23 @@ class DeepBlock(nn.Module):
             nn.init.zeros_(bias)
 
     def forward(self, h: Tensor, operator: SpectralOperator) -> Tensor:
-        z = layer_norm(h, operator.shared(self.norm_weight), operator.shared(self.norm_bias))
+        z = self.normalise(h, operator)
         others = [] if self.filters is None else [self.filters(z, operator)]
         if self.mean:
             mean = as_graph_operator(operator).neighbour_mean(z)
             others.append(by_node(mean) if self.directed else mean)
-        hidden = gelu(joined_linear(z, self.attention, others, self.weight1, self.bias1, operator))
+        return self.update(h, z, others, operator)
+
+    def normalise(self, h: Tensor, operator: SpectralOperator) -> Tensor:
+        """The normalised rows z."""
+        return layer_norm(h, operator.shared(self.norm_weight), operator.shared(self.norm_bias))
+
+    def update(self, h: Tensor, z: Tensor, others: Sequence[Tensor], operator: SpectralOperator) -> Tensor:
+        """The block's output from its input, z, and the outputs of filters and means.
+
+        ``h`` and ``others`` may have the operator's rows alone, which are the first of z.
+        """
+        hidden = gelu(joined_linear(z, self.attention, others, self.weight1, self.bias1, operator, h.size(-2)))
         return h + linear(dropout(hidden, self.dropout, self.training), self.weight2, self.bias2, operator)
 
 
@@ -166,23 +178,23 @@ class ASGATDeep(AttentionModel):
         self.out_bias = nn.Parameter(torch.empty(out_channels))
         self._reset_own()
 
-    def _each(self) -> list[DeepBlock]:
+    def each_block(self) -> list[DeepBlock]:
         return cast(list[DeepBlock], list(self.blocks))
 
     @property
     def convs(self) -> list[ASGATConv]:
-        return [block.attention for block in self._each() if block.attention is not None]
+        return [block.attention for block in self.each_block() if block.attention is not None]
 
     @property
     def filter_convs(self) -> list[SpectralFilterConv]:
-        return [block.filters for block in self._each() if block.filters is not None]
+        return [block.filters for block in self.each_block() if block.filters is not None]
 
     @property
     def layer_name(self) -> str:
         return "block"
 
     def reset_parameters(self) -> None:
-        for block in self._each():
+        for block in self.each_block():
             block.reset_parameters()
         self._reset_own()
 
@@ -211,11 +223,19 @@ class ASGATDeep(AttentionModel):
         """Logits, or ``(logits, attentions)`` with the attention of every block; arguments as for ``ASGAT``."""
         check_nodes(x, self.num_nodes)
         operator = self.operator_for(x, edge_index, edge_weight)
-        x = dropout(x, self.dropout, self.training and self.input_dropout)
-        h = gelu(linear(x, self.in_weight, self.in_bias, operator))
-        h = cast(Tensor, dropout(h, self.dropout, self.training))
+        h = self.encode(x, operator)
         for block in self.blocks:
             h = block(h, operator)
-        h = layer_norm(h, operator.shared(self.norm_weight), operator.shared(self.norm_bias))
-        out = linear(h, self.out_weight, self.out_bias, operator)
+        out = self.decode(h, operator)
         return (out, [conv.attention(operator) for conv in self.convs]) if return_attention_weights else out
+
+    def encode(self, x: Tensor | SparseFeatures, operator: SpectralOperator) -> Tensor:
+        """What the first block takes, from feature rows."""
+        x = dropout(x, self.dropout, self.training and self.input_dropout)
+        h = gelu(linear(x, self.in_weight, self.in_bias, operator))
+        return cast(Tensor, dropout(h, self.dropout, self.training))
+
+    def decode(self, h: Tensor, operator: SpectralOperator) -> Tensor:
+        """Logits from what the last block returns."""
+        h = layer_norm(h, operator.shared(self.norm_weight), operator.shared(self.norm_bias))
+        return linear(h, self.out_weight, self.out_bias, operator)

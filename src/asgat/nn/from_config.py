@@ -100,8 +100,6 @@ def build_deep(
     directed: bool = False,
 ) -> AttentionModel:
     """The deep model, or an ensemble of ``members`` of them."""
-    if config.batch_size is not None:
-        raise AsgatError("asgat-deep is trained on all nodes at once; leave batch_size out, or use asgat-plus.")
     names = "heads", "k", "dropout", "input_dropout", "channels"
     own = {name: getattr(config, name) for name in names}
     return _build(ASGATDeep, config, in_channels, out_channels, num_nodes, directed, own)
