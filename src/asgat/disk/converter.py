@@ -152,6 +152,7 @@ def write_graph(
                 self_loops=self_loops,
                 order=order,
                 directed=directed,
+                source=source or "",
             )
             if not journal.get("rows"):
                 say("writing rows")

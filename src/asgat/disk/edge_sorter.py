@@ -98,7 +98,7 @@ class EdgeSorter:
             ends = edges["source"].astype(np.int64), edges["target"].astype(np.int64)
             row, col, weight = merge_entries(*ends, edges["weight"], self_loops, range(first, last))
             degree = np.bincount(row - first, minlength=last - first).astype(np.int64)
-            parts = col.astype(np.int32), weight if self.weighted else weight[:0], degree
+            parts: tuple[Array, ...] = col.astype(np.int32), weight if self.weighted else weight[:0], degree
             for path, part in zip(paths, parts, strict=True):
                 with path.open("ab") as file:
                     part.tofile(file)

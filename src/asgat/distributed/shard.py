@@ -13,6 +13,7 @@ from asgat.config import ASGATConfig, TrainConfig
 from asgat.data.dataset import Dataset, Split
 from asgat.data.digest import dataset_digest
 from asgat.disk.disk_graph import OnDiskGraph
+from asgat.disk.graph_table import check_self_loops
 from asgat.distributed.process_group import Group
 from asgat.errors import AsgatError
 from asgat.graph import Graph
@@ -148,11 +149,8 @@ def check_distributed(model: str, config: TrainConfig, source: Source) -> str:
     for key, value in vars(config).items():
         if key not in KNOWN and value != getattr(spec.config(), key):
             raise AsgatError(f"{key} = {value} cannot be trained in parts; leave it out with --distributed.")
-    if not isinstance(source, InMemory) and config.self_loops != "keep":
-        raise AsgatError(
-            "A graph on disk has the self-loops it was converted with; set self_loops=keep, and convert it with "
-            "--self-loops."
-        )
+    if not isinstance(source, InMemory):
+        check_self_loops(config)
     form = choose_form(cast(Graph, source), config)  # counts nodes and entries, and asks for nothing else
     if "table" not in form:
         raise AsgatError(f"The {form} form scores all pairs and cannot be trained in parts; --set form=table.")
