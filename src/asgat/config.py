@@ -18,6 +18,8 @@ OPTIONS = ("root", "mix", "adjacency", "jump", "propagate", "balanced")
 POSITIVE = 1e-12  # the least value of a number that must not be 0
 MANY = 100_000  # most steps, heads or restarts
 LARGEST = 2**31 - 1  # of counts without another bound: products of two must fit in 64 bits
+BATCH_ROWS = 4  # rows of a hidden layer computed for a batch, at most, for each of its nodes
+KEPT_BYTES = 1 << 30  # of rows kept between batches that stay in memory; more go to files that are mapped
 _DEEP = 1000  # of what is built or computed one after the other: orders, layers, members
 
 

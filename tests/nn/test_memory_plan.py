@@ -254,6 +254,16 @@ def test_planning_is_quick_on_large_graphs():
 # -- refusals ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("config", [ASGATConfig, ASGATDeepConfig])
+def test_a_step_of_batches_is_planned_by_their_size(config):
+    whole, half, large = (plan(MEDIUM, config(form="table", batch_size=size)) for size in (None, 100, 10**6))
+    rows = 400 / MEDIUM.num_nodes
+    assert half.parts["attention"] == pytest.approx(rows * whole.parts["attention"], abs=1)
+    assert half.parts["operator"] == whole.parts["operator"]
+    assert half.parts["features"] == pytest.approx(whole.parts["features"] * (1 + rows), abs=1), "with what is kept"
+    assert large.parts["attention"] == whole.parts["attention"]
+
+
 def test_what_does_not_fit_is_refused_with_settings_that_do(free):
     graph = contextual_sbm(num_nodes=3000, mean_degree=4.0, num_features=2).graph
     config = ASGATConfig(form="dense", k=None)

@@ -16,7 +16,7 @@ def test_logits_of_a_batch_are_those_of_the_whole_where_nothing_is_kept(nodes):
 
 def test_kept_states_stand_in_for_what_is_not_computed(monkeypatch):
     """Fresh from an evaluation they are the same numbers; gradients pass through the computed ones only."""
-    monkeypatch.setattr(batched_asgat, "FRESH", 1)
+    monkeypatch.setattr(batched_asgat, "BATCH_ROWS", 1)
     step = batched("asgat-plus", 10).batched
     whole, rows = step.evaluate(), torch.arange(0, 40, 4)
     assert torch.allclose(step.logits(rows), whole[rows], atol=1e-10)

@@ -18,7 +18,7 @@ def parts_of(program, changes=None):
 def test_right_after_an_evaluation_logits_are_those_of_the_whole(channels, monkeypatch):
     """Whatever is computed again: what is kept stands in for the rest."""
     for fresh in (1, 2, 4):
-        monkeypatch.setattr(batched_deep, "FRESH", fresh)
+        monkeypatch.setattr(batched_deep, "BATCH_ROWS", fresh)
         step = parts_of(9, {"channels": channels})
         whole = step.evaluate()
         assert torch.allclose(step.logits(TRAIN[:9]), whole[TRAIN[:9]], atol=1e-10)
@@ -26,7 +26,7 @@ def test_right_after_an_evaluation_logits_are_those_of_the_whole(channels, monke
 
 def test_a_step_is_that_of_its_formula(monkeypatch):
     """With dense matrices: kept terms with the present coefficients, and the change of fresh rows between them."""
-    monkeypatch.setattr(batched_deep, "FRESH", 2)
+    monkeypatch.setattr(batched_deep, "BATCH_ROWS", 2)
     step = parts_of(10, {"layers": 1, "channels": "filters"})
     rows, block = TRAIN[:10].sort().values, step.blocks[0]
     old = step.net.encode(step.features.x, step.operator).detach()
@@ -84,7 +84,7 @@ def test_a_model_without_attention_needs_no_table():
 
 
 def test_only_training_nodes_have_terms_in_the_last_block(monkeypatch):
-    monkeypatch.setattr(kept_rows, "CACHE_BYTES", 0)
+    monkeypatch.setattr(kept_rows, "KEPT_BYTES", 0)
     step = parts_of(9)
     assert [tuple(kept.terms.shape) for kept in step.kept] == [(120, 5, 4), (len(TRAIN), 5, 4)]
     assert torch.isfinite(step.logits(TRAIN[:9])).all()

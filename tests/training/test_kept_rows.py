@@ -6,7 +6,7 @@ from asgat.training.kept_rows import KeptRows
 
 
 def test_rows_beyond_the_limit_are_kept_in_a_file(monkeypatch):
-    monkeypatch.setattr(kept_rows, "CACHE_BYTES", 200)
+    monkeypatch.setattr(kept_rows, "KEPT_BYTES", 200)
     mapped = []
     memmap = np.memmap
 

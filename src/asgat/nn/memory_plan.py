@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from asgat.config import ASGATConfig, ASGATDeepConfig, SpectralConfig
+from asgat.config import BATCH_ROWS, KEPT_BYTES, ASGATConfig, ASGATDeepConfig, SpectralConfig
 from asgat.errors import AsgatError
 from asgat.graph import Graph
 from asgat.memory import available_memory
@@ -125,6 +125,9 @@ def plan(graph: Graph, config: SpectralConfig, device: torch.device | str = "cpu
     else:
         per_node = sum(4 * heads + 2 for heads in layers)
     features = per_node * item * n * config.hidden
+    if config.batch_size is not None:
+        part = min(1.0, BATCH_ROWS * config.batch_size / max(n, 1))
+        attention, features = int(part * attention), int(part * features) + min(KEPT_BYTES, features)
     parts = {"operator": operator, "building": size.building, "attention": attention, "features": features}
     return Plan(form, operator + max(size.building, attention + features), parts)
 

@@ -6,8 +6,6 @@ from torch import Tensor
 from asgat.nn.asgat_conv import ASGATConv
 from asgat.tables import RowOperator
 
-FRESH = 4  # rows of a hidden layer computed for a batch, at most, for each of its nodes
-
 
 class BatchRows:
     """Takes rows of an operator, and numbers the nodes of a batch for it."""
@@ -25,9 +23,10 @@ class BatchRows:
 
     def renumbered(self, operator: RowOperator, order: Tensor) -> RowOperator:
         """The operator with its nodes numbered by their place in ``order``, which holds all it attends to."""
-        self.number.zero_()  # a filler of a short row stands for some node, which weighs nothing but must be there
         self.number[order] = torch.arange(len(order), dtype=torch.int32, device=order.device)
-        return operator.renumbered(self.number, len(order))
+        renumbered = operator.renumbered(self.number, len(order))
+        self.number[order] = 0  # a filler of a short row stands for some node, which weighs nothing but must be there
+        return renumbered
 
 
 def most_frequent(nodes: Tensor, times: Tensor, room: int) -> Tensor:

@@ -5,10 +5,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from asgat.config import BATCH_ROWS
 from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.asgat import ASGAT
 from asgat.tables import RowOperator, TableOperator
-from asgat.training.batch_rows import FRESH, BatchRows, most_frequent, without
+from asgat.training.batch_rows import BatchRows, most_frequent, without
 from asgat.training.feature_rows import FeatureRows
 from asgat.training.kept_rows import KeptRows
 
@@ -20,8 +21,8 @@ class BatchedASGAT:
     attends to most, up to four for each of its nodes, are computed again, with gradients; the others are taken as the
     last evaluation left them.
 
-    Memory in addition to the table: O(batch · heads · k · layers) for attention, O(batch · FRESH · width) for features,
-    and the kept hidden states, N · heads · hidden numbers a hidden layer.
+    Memory in addition to the table: O(batch · heads · k · layers) for attention, O(batch · width) for features, and the
+    kept hidden states, N · heads · hidden numbers a hidden layer.
     """
 
     def __init__(self, net: ASGAT, x: Tensor | SparseFeatures, operator: TableOperator, batch_size: int) -> None:
@@ -34,7 +35,7 @@ class BatchedASGAT:
         """Logits of some nodes, from hidden states that are computed, or kept where too many would be."""
         parts = []
         for layer in range(len(self.net.convs) - 1, -1, -1):
-            operator, nodes, kept = self._part(layer, nodes, FRESH * self.batch_size if layer else None)
+            operator, nodes, kept = self._part(layer, nodes, BATCH_ROWS * self.batch_size if layer else None)
             parts.append((operator, kept))
         hidden = self._input(0, nodes)
         for layer, (operator, kept) in enumerate(reversed(parts)):
@@ -65,8 +66,8 @@ class BatchedASGAT:
 
         The first are computed again, at most ``limit`` of them; the others are taken as they are kept.
         """
-        operator, *found = self.rows.attended(self.net.convs[layer], rows)
-        others, times = without(*found, rows)
+        operator, nodes, times = self.rows.attended(self.net.convs[layer], rows)
+        others, times = without(nodes, times, rows)
         fresh = others if limit is None else most_frequent(others, times, limit - len(rows))
         kept, _ = without(others, times, fresh)
         computed = torch.cat([rows, fresh])

@@ -8,13 +8,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from asgat.config import BATCH_ROWS
 from asgat.kernels import chebyshev_filter
 from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.deep import ASGATDeep, DeepBlock
 from asgat.nn.rows import layer_norm
 from asgat.spectral import ChebyshevOperator, SpectralOperator
 from asgat.tables import TableOperator
-from asgat.training.batch_rows import FRESH, BatchRows, most_frequent, without
+from asgat.training.batch_rows import BatchRows, most_frequent, without
 from asgat.training.feature_rows import FeatureRows
 from asgat.training.kept_rows import KeptRows
 from asgat.training.matrix_rows import ROWS, MatrixRows
@@ -34,9 +35,9 @@ class BatchedDeep:
     edges between them. It is g(L) z exactly where F holds all nodes within the order, and a step is then that of a full
     batch. A mean has no such error: it needs direct neighbours alone.
 
-    Memory in addition to the table and O(batch · FRESH · width) for a step: N · hidden numbers for the input of every
-    block and three times that for an evaluation, and (order + 1) · hidden for every node, in the last block for every
-    training node. They are in memory up to a gibibyte, and otherwise in mapped files.
+    Memory in addition to the table and O(batch · width) for a step: N · hidden numbers for the input of every block and
+    three times that for an evaluation, and (order + 1) · hidden for every node, in the last block for every training
+    node. They are in memory up to a gibibyte, and otherwise in mapped files.
     """
 
     def __init__(
@@ -87,10 +88,9 @@ class BatchedDeep:
             change = z[: len(part.fresh)] - layer_norm(self.keeper.take(kept.h, part.fresh), *kept.norm)
         if block.filters is not None and kept.terms is not None:
             c = self.operator.coefficients(block.filters.filter)
-            terms = self.keeper.take(kept.terms, place).unflatten(2, (len(c), -1))
-            moved = chebyshev_filter(
-                *self._arrays(part), c.unsqueeze(0), change.unflatten(1, (len(c), -1)).unsqueeze(0)
-            )
+            terms = self.keeper.take(kept.terms, place).view(rows, c.size(1), len(c), -1)
+            slices = change.reshape(1, len(part.fresh), len(c), -1)
+            moved = chebyshev_filter(*self._arrays(part), c.unsqueeze(0), slices)
             others.append((torch.einsum("hi,nihf->nhf", c, terms.to(c.dtype)) + moved[0, :rows]).flatten(1))
         if self.means is not None and kept.mean is not None:
             matrix = SparseFeatures.from_dense(self.means.part(part.rows, part.fresh), z.device, z.dtype)
@@ -121,7 +121,7 @@ class BatchedDeep:
             if hops:
                 found.append(torch.unique(self.matrix.columns(added).to(rows.device), return_counts=True))
             nodes, times = without(*_counted(found), computed) if found else (rows[:0], rows[:0])
-            added = most_frequent(nodes, times, FRESH * self.batch_size - len(computed))
+            added = most_frequent(nodes, times, BATCH_ROWS * self.batch_size - len(computed))
             computed, found, hops = torch.cat([computed, added]), [], max(0, hops - 1)
         attended, _ = without(attended, attended, computed)
         if self.rows is not None and block.attention is not None:

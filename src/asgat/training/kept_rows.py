@@ -7,14 +7,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-CACHE_BYTES = 1 << 30  # of kept rows that stay in memory; more go to files that are mapped
+from asgat.config import KEPT_BYTES
 
 
 class KeptRows:
     """Allocates tensors of all nodes: on a device up to a gibibyte in all, beyond that in files without a name."""
 
     def __init__(self, device: torch.device, dtype: torch.dtype) -> None:
-        self.device, self.dtype, self.left = device, dtype, CACHE_BYTES
+        self.device, self.dtype, self.left = device, dtype, KEPT_BYTES
 
     def new(self, *shape: int) -> Tensor:
         """Zeros of a shape."""

@@ -64,7 +64,8 @@ class MatrixRows:
         entries = slice(int(bounds[0]), int(bounds[-1]))
         arrays = bounds - bounds[0], self.indices[entries].astype(np.int64), self.data[entries]
         indptr, index, value = (torch.from_numpy(array).to(signal.device) for array in arrays)
-        return csr_product(indptr, index, value.to(signal.dtype), signal)
+        out: Tensor = csr_product(indptr, index, value.to(signal.dtype), signal)
+        return out
 
     def _entries(self, rows: Ints) -> tuple[Ints, Ints]:
         """The number of entries of some rows, and the positions of all of them."""
