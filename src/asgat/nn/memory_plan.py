@@ -119,6 +119,8 @@ def plan(graph: Graph, config: SpectralConfig, device: torch.device | str = "cpu
             in_row = candidates_per_node(graph, config.order, candidates, config.cap, sample)
             size = sizes.exact_table_size(n, orders, in_row, entry, torch.device(device))
     operator = size.held + matrices * 12 * (graph.num_entries + n)
+    if graph.folder is not None and config.batch_size is not None and "table" in form:  # of which parts are mapped
+        operator = 16 * n
     attention = size.scores + sum(layers) * n * k * pair if config.attends else 0
     if isinstance(config, ASGATDeepConfig):
         per_node = _rows_per_node(config, nodes, torch.device(device))

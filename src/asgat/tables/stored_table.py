@@ -162,14 +162,14 @@ def read_table(folder: Path, rows: range | None = None) -> CandidateTable:
     indptr = np.concatenate([[0], np.cumsum(arrays["count"][here], dtype=np.int64)])
     entries = slice(first, first + int(indptr[-1]))
     unknown = torch.full((1, header.orders), torch.nan, dtype=torch.float64).expand(len(rows), -1)
-    above, below = (_tensor(arrays[name][here]) if header.exact else unknown for name in ("above", "below"))
+    above, below = (read_only_tensor(arrays[name][here]) if header.exact else unknown for name in ("above", "below"))
     return CandidateTable(
         torch.from_numpy(indptr),
-        _tensor(arrays["index"][entries]),
-        _tensor(arrays["value"][entries]),
+        read_only_tensor(arrays["index"][entries]),
+        read_only_tensor(arrays["value"][entries]),
         above,
         below,
-        _tensor(arrays["complete"][here]),
+        read_only_tensor(arrays["complete"][here]),
         exact=header.exact,
     )
 
@@ -197,7 +197,7 @@ def _checked(folder: Path, header: StoredTable, name: str, rows: range | None = 
         raise DamagedTableError(folder, f"{path.name} cannot be read: {error.strerror}") from error
 
 
-def _tensor(array: Array) -> Tensor:
+def read_only_tensor(array: Array) -> Tensor:
     """A tensor of the same memory, which is never written to."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The given NumPy array is not writable")
