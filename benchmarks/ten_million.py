@@ -28,7 +28,7 @@ INSIDE = 0.9  # share of edges inside a community
 HOMOPHILY = 0.3  # share of edges between nodes of one class
 SETTINGS = {
     "order": 5, "candidates": 16, "k": 8, "heads": 4, "hidden": 16, "storage": "float16", "form": "table",
-    "builder": "truncated", "neighbourhood": 128, "normalize_features": "false", "dropout": 0.1,
+    "builder": "truncated", "neighbourhood": 64, "normalize_features": "false", "dropout": 0.1,
     "filter_activation": "none", "lr": 0.01, "batch_size": 8192, "epochs": 2, "patience": 2, "max_restarts": 0,
 }  # fmt: skip
 
