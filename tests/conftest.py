@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,14 @@ def real_data() -> Path:
     if not (folder / "planetoid").is_dir():
         pytest.skip(f"the published data files are not in {folder}; set ASGAT_DATA_DIR to the folder that has them")
     return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _table_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Tables are stored in a folder of the session, and found there by processes that tests start."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ASGAT_CACHE_DIR", str(tmp_path_factory.mktemp("tables")))
+        yield
 
 
 @pytest.fixture

@@ -29,6 +29,7 @@ GUIDES += [
     "baselines",
     "reproduce",
     "scale",
+    "scale-disk",
     "report",
     "explain",
     "results",

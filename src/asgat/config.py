@@ -118,6 +118,7 @@ class SpectralConfig(TrainConfig):
     cap: int = _table(256, "neighbours kept per row", low=0, high=LARGEST)
     storage: Literal["float32", "float16"] = _table("float32", "precision of the stored values")
     builder: Literal["auto", "exact", "truncated"] = _table("auto", "exact rows, or bounded neighbourhoods")
+    neighbourhood: int = _table(512, "nodes the truncated builder looks at for a row", low=1, high=LARGEST)
     tolerance: float | None = _table(None, "widen rows whose certified error is larger; none never does", low=0.0)
     operator: Literal["chebyshev", "exact", "arma"] = _numerics("chebyshev", "how scores are computed")
     order: int = _numerics(15, "Chebyshev order R; arma: order of its expansion on a table", low=1, high=_DEEP)

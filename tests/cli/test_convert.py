@@ -64,3 +64,52 @@ def test_bad_options_are_refused(refused, options, words):
 @pytest.mark.parametrize("edges", ["absent.csv", "x.parquet", "."])
 def test_an_edge_list_that_is_none_is_refused(refused, edges):
     assert f"{edges} is not an edge list" in refused("convert", edges, *CONVERT[2:])
+
+
+TABLE = ["--table", "--set", "form=table", "--set", "order=3", "--set", "builder=truncated"]
+
+
+def test_a_table_is_stored_next_to_the_graph_and_used(asgat, place, monkeypatch):
+    monkeypatch.setattr("asgat.tables.table_cache.WORTH_SECONDS", 0.0)
+    code, output, errors = asgat(*CONVERT, "--splits", "parts.npy", *TABLE, "--json", "j")
+    assert code == 0, errors
+    assert "candidates per node" in output
+    assert json.loads((place / "j").read_text())["candidates_per_node"] > 1
+    (table,) = (place / "graph" / "tables").iterdir()
+    code, output, errors = asgat(*CONVERT, "--splits", "parts.npy", *TABLE)  # again
+    assert (code, "graph holds this graph already." in output) == (0, True), errors
+    monkeypatch.setattr("asgat.tables.table_settings.TableSettings.build", None)
+    options = [*TABLE[1:], "--set", "epochs=1", "--set", "batch_size=8", "--set", "normalize_features=false"]
+    code, _, errors = asgat("train", "graph", "--model", "asgat-cheb", "--splits", "0", *options, "--out", "run")
+    assert code == 0, errors
+    damaged = table / "value.bin"
+    damaged.write_bytes(bytes(damaged.stat().st_size))
+    monkeypatch.undo()
+    monkeypatch.chdir(place)
+    code, _, errors = asgat(*CONVERT, "--splits", "parts.npy", *TABLE)
+    assert code == 0
+    assert "A stored table is built again" in errors
+    assert "value.bin is not what was written" in errors
+
+
+def test_predictions_of_a_graph_on_disk(asgat, refused, place):
+    pytest.importorskip("pyarrow")
+    asgat(*CONVERT, "--splits", "parts.npy")
+    options = ["--set", "form=table", "--set", "epochs=1", "--set", "batch_size=8"]
+    asgat("train", "graph", "--model", "asgat-cheb", "--splits", "0", *options, "--out", "run")
+    code, output, errors = asgat("predict", "run", "--graph", "graph", "-o", "p.parquet", "--json", "j")
+    assert code == 0, errors
+    assert "of the 40 labelled nodes" in output
+    assert json.loads((place / "j").read_text())["nodes"] == 40
+    assert (place / "p.parquet").exists()
+    assert "leave out --edges" in refused("predict", "run", "--graph", "graph", "--edges", "e.csv", "-o", "p.parquet")
+
+
+def test_settings_without_a_table_are_refused(refused):
+    assert "--set is for the table" in refused(*CONVERT, "--set", "order=3")
+
+
+def test_an_existing_folder_of_other_files_is_left_alone(asgat, refused, place):
+    asgat(*CONVERT)
+    (place / "y.csv").write_text("\n".join(str(v % 2) for v in range(40)) + "\n")
+    assert "graph exists; choose another folder" in refused(*CONVERT, *TABLE)

@@ -263,12 +263,14 @@ def test_the_name_of_a_graph_is_not_markup():
 def test_verbose_prints_what_the_package_reports_once(capsys):
     log = logging.getLogger("asgat.training.loop")
     try:
-        for verbose in (True, False, True):
+        for verbose in (True, True, False):
             output.begin_output(verbose=verbose)
             for text in ("1 thread", "1 thread", "2 threads"):
                 log.info(text)
             log.debug("more than anyone wants")
             assert capsys.readouterr().err.splitlines() == (["1 thread", "2 threads"] if verbose else [])
+        log.warning("Something was wrong.")  # whatever is asked for
+        assert capsys.readouterr().err == "Something was wrong.\n"
     finally:
-        output.begin_output()
+        output.end_output()
     assert not logging.getLogger("asgat").handlers

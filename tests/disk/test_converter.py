@@ -16,6 +16,7 @@ from asgat.disk.disk_graph import OnDiskGraph
 from asgat.distributed.shard import InMemory
 from asgat.errors import AsgatError
 from asgat.graph import Graph
+from asgat.graph.graph import merge_entries
 from asgat.nn.registry import make_config
 from asgat.tables.exact_builder import build_exact
 from asgat.tables.sparse_rows import SparseRows
@@ -219,3 +220,67 @@ def test_unknown_orders_and_a_missing_metis_are_named(monkeypatch):
     monkeypatch.setattr(converter, "import_module", missing)
     with pytest.raises(AsgatError, match=r"asgat\[metis\]"):
         locality_order(indptr, indices, "metis")
+
+
+def killed(*_, **__):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("step", ["edges", "distribute", "sort", "order", "rows", "features"])
+def test_work_that_was_killed_goes_on(step, tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    ends, (features, labels, part) = rng.integers(0, 50, size=(2, 300)), numbered(50)
+    places = {
+        "edges": "asgat.disk.edge_sorter.EdgeSorter.finish",
+        "distribute": "asgat.disk.edge_sorter.EdgeSorter._distribute",
+        "order": "asgat.disk.converter.locality_order",
+        "rows": "asgat.disk.converter._write_rows",
+        "features": "asgat.disk.converter._write_features",
+    }
+    read: list[int] = []
+
+    def edges():
+        for start in range(0, 300, 100):
+            read.append(start)
+            yield *ends[:, start : start + 100], None
+
+    def write(out):
+        return write_graph(tmp_path / out, edges(), features, labels, part, memory=64 * 200, source="here")
+
+    whole = write("whole")
+    with monkeypatch.context() as patch:
+        if step == "sort":
+            calls = []
+
+            def second(*arguments):
+                calls.append(1)
+                return merge_entries(*arguments) if len(calls) < 3 else killed()
+
+            patch.setattr("asgat.disk.edge_sorter.merge_entries", second)
+        else:
+            patch.setattr(places[step], killed)
+        with pytest.raises(KeyboardInterrupt):
+            write("g")
+    read.clear()
+    (left,) = tmp_path.glob(".g.*")
+    (left / "rest").write_text("of something else")  # other files do not matter
+    graph = write("g")
+    assert bool(read) == (step == "edges")
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+    (graph.path / "rest").unlink(missing_ok=True)
+    for path in whole.path.iterdir():
+        if path.name != "header.json":
+            assert path.read_bytes() == (graph.path / path.name).read_bytes(), path.name
+
+
+def test_what_was_begun_from_other_files_is_removed(tmp_path, monkeypatch):
+    features, labels, part = numbered(4)
+    edges = [(np.array([0]), np.array([1]), None)]
+    with monkeypatch.context() as patch:
+        patch.setattr("asgat.disk.converter.locality_order", killed)
+        with pytest.raises(KeyboardInterrupt):
+            write_graph(tmp_path / "g", edges, features, labels, part, source="first")
+    other = [(np.array([2]), np.array([3]), None)]
+    graph = write_graph(tmp_path / "g", other, features, labels, part, source="second", order="none")
+    assert graph.to_dataset().graph.adjacency.toarray()[2, 3] == 1.0
+    assert graph.num_entries == 2

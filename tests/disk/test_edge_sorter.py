@@ -23,7 +23,12 @@ def test_the_rows_are_those_of_the_graph_whatever_the_buckets(held, memory, dire
         assert np.array_equal(indptr, truth.indptr)
         assert np.array_equal(indices, truth.indices)
         assert np.array_equal(np.ones(len(indices)) if weights is None else weights, truth.data)
-        assert sorted(path.name for path in Path(folder).iterdir()) == ["indices.bin", "weight.bin"]
+        assert sorted(path.name for path in Path(folder).iterdir()) == [
+            "count.npy",
+            "degree.bin",
+            "indices.bin",
+            "weight.bin",
+        ]
 
 
 def test_memory_bounds_the_buckets(tmp_path):

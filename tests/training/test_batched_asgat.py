@@ -30,3 +30,13 @@ def test_kept_states_stand_in_for_what_is_not_computed(monkeypatch):
 def test_the_evaluation_does_not_depend_on_the_size_of_its_blocks():
     small, large = (batched("asgat-plus", size).batched for size in (7, 120))
     assert torch.allclose(small.evaluate(), large.evaluate(), atol=1e-10)
+
+
+def test_an_evaluation_of_some_nodes_leaves_out_what_they_cannot_attend_to():
+    program, nodes = batched("asgat-plus", 7), torch.tensor([3, 50, 51])
+    whole = program.batched
+    x, operator = program.task.inputs
+    part = batched_asgat.BatchedASGAT(whole.net, x, operator, 7, nodes)
+    assert torch.allclose(part.evaluate()[nodes], whole.evaluate()[nodes], atol=1e-10)
+    assert len(part.evaluated[-1]) == 3
+    assert len(part.evaluated[0]) <= 120

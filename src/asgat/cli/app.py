@@ -11,12 +11,13 @@ from rich.markup import escape
 from typer.core import TyperGroup
 
 from asgat.cli.bench import app as bench
+from asgat.cli.cache import cache
 from asgat.cli.convert import convert
 from asgat.cli.embed import embed
 from asgat.cli.explain import explain, report
 from asgat.cli.fit import fit, predict
 from asgat.cli.models import datasets, models
-from asgat.cli.output import begin_output, console, detail, errors
+from asgat.cli.output import begin_output, console, detail, end_output, errors
 from asgat.cli.reproduce import reproduce
 from asgat.cli.runs import runs
 from asgat.cli.train import compare, train
@@ -56,6 +57,7 @@ YOUR_GRAPH: Examples = {
     report: "Example: asgat report runs/csbm-asgat-cheb-seed0",
     runs: "Examples:  asgat runs  ·  asgat runs runs/demo --json -",
     convert: "Example: asgat convert edges.csv web --features x.npy --labels y.npy --order rcm",
+    cache: "Examples:  asgat cache  ·  asgat cache --clear",
 }
 BENCHMARKS: Examples = {
     datasets: "Example: asgat datasets --json datasets.json",
@@ -95,7 +97,7 @@ def main() -> None:
         fail(sentence)
     finally:
         detail(f"{perf_counter() - start:.1f} s")
-        begin_output()
+        end_output()
 
 
 def fail(sentence: str) -> NoReturn:

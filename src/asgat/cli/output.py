@@ -52,14 +52,17 @@ STDOUT = Path("-")
 
 
 class LogDetails(logging.Handler):
-    """Prints what the package reports, such as the number of threads, as details; once if it is repeated."""
+    """Prints what the package reports: warnings as notes, the rest, such as the number of threads, as details.
+
+    What is repeated is printed once.
+    """
 
     last = ""
 
     def emit(self, record: logging.LogRecord) -> None:
         text = record.getMessage()
         if text != self.last:
-            detail(text)
+            (notes if record.levelno >= logging.WARNING else details).print(text, markup=False, soft_wrap=True)
         self.last = text
 
 
@@ -71,12 +74,16 @@ def begin_output(quiet: bool = False, verbose: bool = False) -> None:
     console.stderr = errors.quiet = False
     console.quiet = notes.quiet = quiet
     details.quiet = not verbose
+    _log_details.last = ""
+    log.addHandler(_log_details)
+    log.setLevel(logging.INFO if verbose else logging.WARNING)
+
+
+def end_output() -> None:
+    """Leaves the consoles and the log as they were before a command."""
+    begin_output()
     log.removeHandler(_log_details)
     log.setLevel(logging.NOTSET)
-    if verbose:
-        _log_details.last = ""
-        log.addHandler(_log_details)
-        log.setLevel(logging.INFO)
 
 
 def say(text: str, wrap: bool = False) -> None:

@@ -15,6 +15,8 @@ from asgat.cli.models import count_parameters
 from asgat.cli.output import RunProgress, comparison_table, console, detail, result_table, resumable, say, write_json
 from asgat.errors import AsgatError
 
+DRAWN = 50_000_000  # entries of a graph up to which the density of its eigenvalues is estimated
+
 
 def train(
     dataset: Annotated[
@@ -166,7 +168,7 @@ def report_files(out: Path, data: Any, tensorboard: Path | None = None) -> None:
     from asgat.training.tensorboard import log_picture
 
     model, name, config = load_model(out)
-    if isinstance(model, AttentionModel):
+    if isinstance(model, AttentionModel) and data.graph.num_entries <= DRAWN:
         title = f"{name} on {data.name}: learned response of each head"
         figure = filter_figure(model, graph_for(data, config), out / "filters.png", title)
         if figure is not None:

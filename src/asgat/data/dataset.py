@@ -16,6 +16,7 @@ from asgat.graph.graph import Graph, Ints, Mask
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
+ROWS_AT_ONCE = 1 << 16  # of features that are checked
 METRICS = ("micro_f1", "macro_f1", "roc_auc", "log_loss")  # what validation can decide by
 
 
@@ -135,13 +136,14 @@ class Dataset:
             raise AsgatError(f"Features must be numbers, not {x.dtype}.")
         with np.errstate(over="ignore"):  # a value beyond float32 becomes infinite and is named below
             x = np.ascontiguousarray(x, dtype=np.float32)
-        finite = np.isfinite(x)
-        if not finite.all():
-            node, column = np.argwhere(~finite)[0]
-            raise AsgatError(
-                f"Features with NaN or infinity: node {node}, column {column} is {x[node, column]}; "
-                "fill in or drop such values first."
-            )
+        for start in range(0, len(x), ROWS_AT_ONCE):
+            finite = np.isfinite(x[start : start + ROWS_AT_ONCE])
+            if not finite.all():
+                node, column = np.argwhere(~finite)[0] + (start, 0)
+                raise AsgatError(
+                    f"Features with NaN or infinity: node {node}, column {column} is {x[node, column]}; "
+                    "fill in or drop such values first."
+                )
         return x
 
     def _checked_labels(self) -> Ints:

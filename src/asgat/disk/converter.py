@@ -1,5 +1,6 @@
 """Writes a graph on disk from an edge list, features and labels, its nodes reordered, in passes of bounded memory."""
 
+import json
 import secrets
 import shutil
 from collections.abc import Callable, Iterable
@@ -17,7 +18,9 @@ from asgat.data.splits import stratified_splits
 from asgat.disk.disk_graph import METRICS, PARTS, Header, OnDiskGraph, check_name
 from asgat.disk.edge_reader import Chunk
 from asgat.disk.edge_sorter import EdgeSorter, row_blocks
+from asgat.disk.journal import Journal
 from asgat.errors import AsgatError
+from asgat.files.lock import LOCK_FILE, LockedError, locked
 from asgat.graph.graph import LEAST_ENTRY, SelfLoops
 from asgat.tables.sparse_rows import SparseRows
 from asgat.tables.truncated_builder import node_records
@@ -82,6 +85,7 @@ def write_graph(
     memory: int = 512 << 20,
     directed: bool = False,
     say: Callable[[str], None] | None = None,
+    source: str | None = None,
 ) -> OnDiskGraph:
     """Writes a graph on disk, whole or not at all.
 
@@ -101,6 +105,9 @@ def write_graph(
         num_splits, seed: of the splits drawn.
         directed: whether edges have a direction, from source to target.
         say: called with a description of the next step.
+        source: identifies the edges, features, labels and splits. With it, work that was killed goes on: the parts that
+            are done stay in a hidden folder next to ``out`` until a call with the same ``source`` and the same other
+            arguments finishes it.
     """
     out, say = Path(out), say or (lambda text: None)
     name = check_name(name or out.name or "graph")
@@ -108,43 +115,74 @@ def write_graph(
     n = len(labels)
     if out.exists():
         raise AsgatError(f"{out} exists; choose another folder, or remove it.")
-    folder = out.parent / f".{out.name}.{secrets.token_hex(8)}"
+    asked = json.dumps([source, n, list(features.shape), name, order, self_loops, metric, num_splits, seed, directed])
+    folder = out.parent / f".{out.name}.{secrets.token_hex(8) if source is None else 'converting'}"
     try:
-        folder.mkdir(parents=True)
-        scratch = folder / "scratch"
-        scratch.mkdir()
-        say("reading edges")
-        sorter = EdgeSorter(scratch, n, memory, directed)
-        for source, target, weight in edges:
-            sorter.add(source, target, weight)
-        say("sorting edges")
-        indptr, indices, weights = sorter.write(self_loops)
-        say(f"ordering nodes ({order})")
-        node = locality_order(indptr, indices, order, directed=directed)
-        header = Header(
-            name=name,
-            num_nodes=n,
-            num_entries=len(indices),
-            num_features=features.shape[1],
-            num_classes=int(labels.max(initial=0)) + 1,
-            num_splits=part.shape[1],
-            metric=metric,
-            weighted=weights is not None,
-            self_loops=self_loops,
-            order=order,
-            directed=directed,
-        )
-        say("writing rows")
-        _write(folder, header, (indptr, indices, weights), features, labels, part, node)
-        del indptr, indices, weights
-        shutil.rmtree(scratch)
-        (folder / "header.json").write_bytes(header.encode())
-        folder.rename(out)
+        with locked(folder):
+            journal = Journal(folder, asked)
+            if journal.begun:
+                say("going on with what was done before")
+            else:
+                _empty(folder)
+                journal.set(begun=True)
+            scratch = folder / "scratch"
+            scratch.mkdir(exist_ok=True)
+            sorter = EdgeSorter(scratch, n, memory, directed, journal)
+            if not sorter.complete:
+                say("reading edges")
+                for ends in edges:
+                    sorter.add(*ends)
+                sorter.finish()
+            say("sorting edges")
+            indptr, indices, weights = sorter.write(self_loops)
+            say(f"ordering nodes ({order})")
+            if not journal.get("ordered"):
+                np.save(scratch / "order.npy", locality_order(indptr, indices, order, directed=directed))
+                journal.set(ordered=True)
+            node = np.load(scratch / "order.npy")
+            header = Header(
+                name=name,
+                num_nodes=n,
+                num_entries=len(indices),
+                num_features=features.shape[1],
+                num_classes=int(labels.max(initial=0)) + 1,
+                num_splits=part.shape[1],
+                metric=metric,
+                weighted=weights is not None,
+                self_loops=self_loops,
+                order=order,
+                directed=directed,
+                source=source or "",
+            )
+            if not journal.get("rows"):
+                say("writing rows")
+                _write_rows(folder, header, (indptr, indices, weights), labels, part, node)
+                journal.set(rows=True)
+            say("writing features")
+            _write_features(folder, header, features, node)
+            del indptr, indices, weights
+            shutil.rmtree(scratch)
+            journal.remove()
+            (folder / "header.json").write_bytes(header.encode())
+            folder.rename(out)
+        (out / LOCK_FILE).unlink(missing_ok=True)
+    except LockedError:
+        raise AsgatError(f"Another process is converting to {out}; wait until it has ended.") from None
     except OSError as error:
         raise AsgatError(f"{out} cannot be written: {error.strerror or error}. Choose another place.") from error
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    except BaseException as error:
+        if source is None or not isinstance(error, KeyboardInterrupt):  # a bad input stays bad
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
     return OnDiskGraph(out)
+
+
+def _empty(folder: Path) -> None:
+    for path in folder.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.name != LOCK_FILE:
+            path.unlink()
 
 
 def _checked(
@@ -182,20 +220,20 @@ def _checked(
     return features, y, np.where(unlabelled, 0, part).astype(np.uint8)
 
 
-def _write(
+def _write_rows(
     folder: Path,
     header: Header,
     rows: tuple[Array, Array, Array | None],
-    features: Array,
     labels: Array,
     part: Array,
     node: npt.NDArray[np.int64],
 ) -> None:
-    """All arrays of the folder, nodes in their new order, from (indptr, indices, weights) in the old."""
+    """All arrays but the features, nodes in their new order, from (indptr, indices, weights) in the old."""
     indptr, indices, weights = rows
     files = {
         name: np.lib.format.open_memmap(folder / f"{name}.npy", mode="w+", dtype=dtype, shape=shape)
         for name, (dtype, shape) in header.files().items()
+        if name != "features"
     }
     number = np.empty(len(node), dtype=np.int32)
     number[node] = np.arange(len(node), dtype=np.int32)
@@ -234,11 +272,18 @@ def _write(
     files["node"][:] = node
     for i in range(header.num_splits):
         files[f"split-{i}"][:] = part[node, i]
+    for array in files.values():
+        array.flush()
+
+
+def _write_features(folder: Path, header: Header, features: Array, node: npt.NDArray[np.int64]) -> None:
+    """The features, nodes in their new order, a part at a time."""
+    dtype, shape = header.files()["features"]
+    out = np.lib.format.open_memmap(folder / "features.npy", mode="w+", dtype=dtype, shape=shape)
     for start in range(0, len(node), _ROWS):
         block = features[node[start : start + _ROWS]].astype(np.float32)
         if not np.isfinite(block).all():
             bad = int(node[start + int(np.flatnonzero(~np.isfinite(block).all(axis=1))[0])])
             raise AsgatError(f"Features of node {bad} hold NaN or infinity; fill in or drop such values first.")
-        files["features"][start : start + _ROWS] = block
-    for array in files.values():
-        array.flush()
+        out[start : start + _ROWS] = block
+    out.flush()

@@ -11,10 +11,12 @@ import scipy.sparse as sp
 
 from asgat.data.dataset import Dataset, Split
 from asgat.data.digest import arrays_digest
+from asgat.disk.mapped_graph import MappedGraph
 from asgat.errors import AsgatError, brief, shown
 from asgat.files.npz import open_npy
 from asgat.files.user_file import read_user_file
 from asgat.graph import Graph
+from asgat.graph.graph_digest import graph_digest
 from asgat.tables.sparse_rows import SparseRows
 from asgat.tables.truncated_builder import RECORD
 
@@ -44,6 +46,7 @@ class Header:
     self_loops: str = "keep"
     order: str = "none"
     directed: bool = False
+    source: str = ""  # identifies the files it was converted from
 
     def encode(self) -> bytes:
         return (json.dumps({"format": FORMAT, "version": VERSION, **asdict(self)}, indent=2) + "\n").encode()
@@ -109,17 +112,28 @@ class OnDiskGraph:
         self._checked(f"split-{number}", part, (part < len(PARTS)).all())
         return Split(*(np.flatnonzero(part == PARTS.index(name)) for name in ("train", "val", "test")))
 
-    def to_dataset(self) -> Dataset:
-        """All of it in memory, for a graph that fits."""
-        n, e = self.num_nodes, self.num_entries
+    def adjacency(self) -> tuple[Array, Array, Array | None]:
+        """The adjacency matrix as maps of indptr, indices and, unless all are 1, weights; checked."""
         self._check_rows()
-        weight = np.array(self._map("weight")) if self.header.weighted else np.ones(e)
-        self._checked("weight", weight, (np.isfinite(weight) & (weight > 0)).all())
-        adjacency = sp.csr_array((weight, np.array(self._map("indices")), np.array(self._map("indptr"))), shape=(n, n))
+        weight = self._map("weight") if self.header.weighted else None
+        if weight is not None:
+            self._checked("weight", weight, (np.isfinite(weight) & (weight > 0)).all())
+        return self._map("indptr"), self._map("indices"), weight
+
+    def to_dataset(self) -> Dataset:
+        """As a data set. That of an undirected graph stays on disk: features and matrices are read where they are used.
+
+        A directed graph is read into memory.
+        """
+        n = self.num_nodes
         splits = tuple(self.split(i, 0, n) for i in range(self.num_splits))
-        x, y = self.features(0, n), self.labels(0, n)
-        graph = Graph(adjacency, self.directed)
-        return Dataset(self.name, graph, x, y, splits, self.num_classes, self.metric, self.protocol)
+        x = open_npy(self.path / "features.npy", "convert the graph again")
+        graph: Graph = MappedGraph(self)
+        if self.directed:
+            indptr, indices, weight = self.adjacency()
+            weight = np.ones(self.num_entries) if weight is None else np.array(weight)
+            graph = Graph(sp.csr_array((weight, np.array(indices), np.array(indptr)), shape=(n, n)), directed=True)
+        return Dataset(self.name, graph, x, self.labels(0, n), splits, self.num_classes, self.metric, self.protocol)
 
     def digest(self) -> str:
         """The :func:`~asgat.data.digest.dataset_digest` of :meth:`to_dataset`, without reading the graph whole."""
@@ -127,6 +141,15 @@ class OnDiskGraph:
         weight = self._map("weight") if self.header.weighted else np.broadcast_to(1.0, self.num_entries)
         splits = (self.split(i, 0, self.num_nodes) for i in range(self.num_splits))
         return arrays_digest((indptr, indices, weight), (x, y), splits, self.num_classes, self.metric, self.directed)
+
+    def graph_digest(self) -> str:
+        """The digest of the graph alone, by which its tables are found."""
+        weight = self._map("weight") if self.header.weighted else None
+        return graph_digest(self._map("indptr"), self._map("indices"), weight)
+
+    @property
+    def folder(self) -> Path:
+        return self.path
 
     def original_nodes(self) -> npt.NDArray[np.int64]:
         """The number each node had in the files it was converted from."""

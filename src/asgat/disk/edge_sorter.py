@@ -1,5 +1,6 @@
 """Sorts edges into a CSR matrix on disk, in bounded memory."""
 
+import os
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from asgat.disk.journal import Journal
 from asgat.errors import AsgatError
 from asgat.graph.graph import SelfLoops, check_weights, merge_entries
 
@@ -24,16 +26,30 @@ class EdgeSorter:
     several entries for a pair the one with the largest weight, and no entry for a weight of zero. Two passes over the
     edges, which are written to temporary files of the folder; 8 bytes per node and one bucket, of ``memory`` bytes, are
     in memory.
+
+    With a journal, work that was killed goes on: once all edges were added they are not read again, and buckets that
+    were sorted are not sorted again.
     """
 
-    def __init__(self, folder: Path, num_nodes: int, memory: int = 512 << 20, directed: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        num_nodes: int,
+        memory: int = 512 << 20,
+        directed: bool = False,
+        journal: Journal | None = None,
+    ) -> None:
         if num_nodes > _MOST_NODES:
             raise AsgatError(f"A graph on disk has at most {_MOST_NODES:,} nodes, not {num_nodes:,}.")
         self.folder, self.memory, self.directed = folder, memory, directed
+        self.journal = Journal() if journal is None else journal
         self.count: npt.NDArray[np.int64] = np.zeros(num_nodes, dtype=np.int64)  # entries of each row, at most
-        self.weighted = False
+        self.weighted, self.complete = False, bool(self.journal.get("edges"))
         self.spill = folder / "edges.bin"
-        self.spill.touch()
+        if self.complete:
+            self.count, self.weighted = np.load(folder / "count.npy"), self.journal.get("weighted")
+        else:
+            self.spill.write_bytes(b"")
 
     def add(self, source: Array, target: Array, weight: Array | None = None) -> None:
         if not len(source):
@@ -56,28 +72,44 @@ class EdgeSorter:
         with self.spill.open("ab") as file:
             edges.tofile(file)
 
+    def finish(self) -> None:
+        """All edges were added."""
+        np.save(self.folder / "count.npy", self.count)
+        self.journal.set(edges=True, weighted=self.weighted)
+        self.complete = True
+
     def write(self, self_loops: SelfLoops = "keep") -> tuple[npt.NDArray[np.int64], Array, Array | None]:
         """The rows: indptr, and indices and, unless all are 1, weights in memory-mapped files of the folder."""
+        if not self.complete:
+            self.finish()
         bounds = row_blocks(self.count + 1, self.memory // _BYTES_PER_ENTRY)  # a self-loop may be added
-        degree = np.zeros(len(self.count), dtype=np.int64)
-        indices_file, weight_file = self.folder / "indices.bin", self.folder / "weight.bin"
-        with indices_file.open("wb") as indices, weight_file.open("wb") as weights:
-            for (first, last), file in zip(pairwise(bounds), self._distribute(bounds), strict=True):
-                edges = np.fromfile(file, dtype=_EDGE)
-                ends = edges["source"].astype(np.int64), edges["target"].astype(np.int64)
-                row, col, weight = merge_entries(*ends, edges["weight"], self_loops, range(first, last))
-                file.unlink()
-                degree[first:last] = np.bincount(row - first, minlength=last - first)
-                col.astype(np.int32).tofile(indices)
-                if self.weighted:
-                    weight.tofile(weights)
-        indptr = np.concatenate([[0], np.cumsum(degree)])
-        return indptr, _map(indices_file, np.int32), _map(weight_file, np.float64) if self.weighted else None
-
-    def _distribute(self, bounds: list[int]) -> list[Path]:
         files = [self.folder / f"bucket-{i}.bin" for i in range(len(bounds) - 1)]
+        if not self.journal.get("distributed"):
+            self._distribute(bounds, files)
+            self.journal.set(distributed=True)
+        self.spill.unlink(missing_ok=True)
+        paths = [self.folder / f"{name}.bin" for name in ("indices", "weight", "degree")]
+        done, sizes = self.journal.get("sorted", 0), self.journal.get("sizes", [0, 0, 0])
+        for path, size in zip(paths, sizes, strict=True):
+            path.touch()
+            os.truncate(path, size)  # what was written after the last entry of the journal
+        for number, (first, last) in list(enumerate(pairwise(bounds)))[done:]:
+            edges = np.fromfile(files[number], dtype=_EDGE)
+            ends = edges["source"].astype(np.int64), edges["target"].astype(np.int64)
+            row, col, weight = merge_entries(*ends, edges["weight"], self_loops, range(first, last))
+            degree = np.bincount(row - first, minlength=last - first).astype(np.int64)
+            parts: tuple[Array, ...] = col.astype(np.int32), weight if self.weighted else weight[:0], degree
+            for path, part in zip(paths, parts, strict=True):
+                with path.open("ab") as file:
+                    part.tofile(file)
+            self.journal.set(sorted=number + 1, sizes=[path.stat().st_size for path in paths])
+            files[number].unlink()
+        indptr = np.concatenate([[0], np.cumsum(np.fromfile(paths[2], dtype=np.int64))])
+        return indptr, _map(paths[0], np.int32), _map(paths[1], np.float64) if self.weighted else None
+
+    def _distribute(self, bounds: list[int], files: list[Path]) -> None:
         for file in files:
-            file.touch()
+            file.write_bytes(b"")
         step = max(1, self.memory // _BYTES_PER_ENTRY // 2)
         size = self.spill.stat().st_size // _EDGE.itemsize
         for start in range(0, size, step):
@@ -92,8 +124,6 @@ class EdgeSorter:
             for i in np.flatnonzero(np.diff(places)):
                 with files[i].open("ab") as target:
                     edges[order[places[i] : places[i + 1]]].tofile(target)
-        self.spill.unlink()
-        return files
 
 
 def row_blocks(size: npt.NDArray[np.int64], room: int) -> list[int]:

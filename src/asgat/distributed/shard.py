@@ -5,7 +5,6 @@ from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 import torch
 import torch.distributed as dist
 from torch import Tensor
@@ -14,26 +13,26 @@ from asgat.config import ASGATConfig, TrainConfig
 from asgat.data.dataset import Dataset, Split
 from asgat.data.digest import dataset_digest
 from asgat.disk.disk_graph import OnDiskGraph
+from asgat.disk.graph_table import check_self_loops
 from asgat.distributed.process_group import Group
 from asgat.errors import AsgatError
 from asgat.graph import Graph
 from asgat.kernels.sparse_features import SparseFeatures, features_tensor
-from asgat.nn.memory_plan import choose_form, table_candidates
+from asgat.nn.memory_plan import choose_form, table_settings
 from asgat.nn.registry import model_spec
 from asgat.spectral.chebyshev_interpolation import ChebyshevInterpolation
 from asgat.tables import RowOperator
 from asgat.tables.candidate_table import Progress
-from asgat.tables.exact_builder import build_exact
 from asgat.tables.sparse_rows import SparseRows
-from asgat.tables.truncated_builder import build_truncated
+from asgat.tables.table_cache import TableRecipe, cached_table, caches_for
 from asgat.training.inputs import normalise_rows
 
 # Settings whose meaning does not change when the nodes are divided among ranks; any other must be at its default.
 KNOWN = {
     "lr", "weight_decay", "dropout", "hidden", "layers", "epochs", "patience", "max_restarts", "normalize_features",
     "self_loops", "heads", "out_heads", "k", "elu", "root", "mix", "gain", "jump", "form", "candidates", "cap",
-    "storage", "builder", "order", "filter", "filter_hidden", "filter_activation", "exact_sums", "heat_scale",
-    "fit_error",
+    "storage", "builder", "neighbourhood", "order", "filter", "filter_hidden", "filter_activation", "exact_sums",
+    "heat_scale", "fit_error",
 }  # fmt: skip
 
 
@@ -113,13 +112,16 @@ class InMemory:
         self.name, self.metric, self.protocol = dataset.name, dataset.metric, dataset.protocol
         self.num_nodes, self.num_entries = dataset.num_nodes, self.graph.num_entries
         self.num_features, self.num_classes = dataset.num_features, dataset.num_classes
-        self.num_splits, self.directed = len(dataset.splits), dataset.directed
+        self.num_splits, self.directed, self.folder = len(dataset.splits), dataset.directed, self.graph.folder
 
     def digest(self) -> str:
         return dataset_digest(self.dataset)
 
+    def graph_digest(self) -> str:
+        return self.graph.digest
+
     def matrix(self) -> SparseRows:
-        return SparseRows.of(self.graph.laplacian - sp.eye_array(self.num_nodes, format="csr"))
+        return SparseRows.of(self.graph.shifted)
 
     def features(self, first: int, last: int) -> npt.NDArray[np.float32]:
         return self.dataset.x[first:last]
@@ -147,11 +149,8 @@ def check_distributed(model: str, config: TrainConfig, source: Source) -> str:
     for key, value in vars(config).items():
         if key not in KNOWN and value != getattr(spec.config(), key):
             raise AsgatError(f"{key} = {value} cannot be trained in parts; leave it out with --distributed.")
-    if not isinstance(source, InMemory) and config.self_loops != "keep":
-        raise AsgatError(
-            "A graph on disk has the self-loops it was converted with; set self_loops=keep, and convert it with "
-            "--self-loops."
-        )
+    if not isinstance(source, InMemory):
+        check_self_loops(config)
     form = choose_form(cast(Graph, source), config)  # counts nodes and entries, and asks for nothing else
     if "table" not in form:
         raise AsgatError(f"The {form} form scores all pairs and cannot be trained in parts; --set form=table.")
@@ -195,12 +194,10 @@ def build_shard(
     assert isinstance(config, ASGATConfig)
     bounds = block_bounds(source.num_nodes, group.size)
     first, last = int(bounds[group.rank]), int(bounds[group.rank + 1])
-    rows, storage = np.arange(first, last), getattr(torch, config.storage)
-    matrix, candidates = source.matrix(), table_candidates(source.num_nodes, config)
-    if form == "exact table":
-        table = build_exact(matrix, config.order, candidates, config.cap, rows, storage, group.device, progress)
-    else:
-        table = build_truncated(matrix, config.order, candidates, rows=rows, dtype=storage, progress=progress)
+    settings = table_settings(source.num_nodes, config, form)
+    sizes = source.graph_digest(), source.num_nodes, source.num_entries
+    recipe = TableRecipe(*sizes, settings, device=group.device.type, rows=range(first, last))
+    table = cached_table(recipe, source.matrix, caches_for(source.folder), progress)
     touched = torch.zeros(source.num_nodes, dtype=torch.bool)
     touched[table.index.cpu().long()] = True
     touched[first:last] = False
@@ -210,7 +207,7 @@ def build_shard(
     number[touched] = torch.arange(last - first, last - first + len(needed), dtype=torch.int32)
     exchange = Exchange(group, bounds, needed)
     interpolation = ChebyshevInterpolation(config.order, dtype=dtype, device=group.device)
-    held = RowOperator(table, candidates, interpolation, config.exact_sums)
+    held = RowOperator(table, settings.candidates, interpolation, config.exact_sums)
     operator = held.renumbered(number.to(group.device), last - first, exchange, exchange.shared)
     x = source.features(first, last)
     y = torch.from_numpy(source.labels(first, last)).to(group.device)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from asgat.errors import AsgatError
+from asgat.graph.graph_digest import graph_digest
 
 if TYPE_CHECKING:
     import networkx
@@ -243,6 +245,21 @@ class Graph:
     def laplacian(self) -> sp.csr_array:
         r"""The Laplacian :math:`L = I - D^{-1/2} A D^{-1/2}`; :math:`L_{vv} = 1` for a node without edges."""
         return sp.csr_array(sp.eye_array(self.num_nodes, format="csr") - self.normalised_adjacency)
+
+    @cached_property
+    def shifted(self) -> Any:
+        """X = L - I, in CSR form."""
+        return sp.csr_array(self.laplacian - sp.eye_array(self.num_nodes, format="csr"))
+
+    @cached_property
+    def digest(self) -> str:
+        """See :func:`~asgat.graph.graph_digest.graph_digest`."""
+        return graph_digest(self.adjacency.indptr, self.adjacency.indices, self.adjacency.data)
+
+    @property
+    def folder(self) -> Path | None:
+        """Where it is, for a graph that stays on disk."""
+        return None
 
     @cached_property
     def lambda_max(self) -> float:

@@ -21,7 +21,19 @@ from asgat.training.program import Task
 from asgat.training.run_state import Job, Outcome, Run, State, baseline_score
 from asgat.training.runner import make_task
 
-TABLE_KEYS = ("k", "heads", "operator", "order", "form", "candidates", "cap", "storage", "builder", "tolerance")
+TABLE_KEYS = (
+    "k",
+    "heads",
+    "operator",
+    "order",
+    "form",
+    "candidates",
+    "cap",
+    "storage",
+    "builder",
+    "neighbourhood",
+    "tolerance",
+)
 GRAPH_KEYS = ("self_loops", "similar", "similar_weight", "space", *TABLE_KEYS, "fit_error", "exact_sums")
 
 

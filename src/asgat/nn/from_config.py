@@ -14,10 +14,11 @@ from asgat.nn.asgat import ASGAT
 from asgat.nn.attention_model import AttentionModel
 from asgat.nn.deep import ASGATDeep
 from asgat.nn.ensemble import Ensemble
-from asgat.nn.memory_plan import check_plan, table_candidates
+from asgat.nn.memory_plan import check_plan, table_settings
 from asgat.spectral import ArmaOperator, ChebyshevOperator, ExactOperator, SpectralOperator
 from asgat.tables import ArmaTableOperator, TableOperator
 from asgat.tables.candidate_table import Progress
+from asgat.tables.table_cache import caches_for
 
 
 def make_filter(config: SpectralConfig) -> Callable[[int], SpectralFilter]:
@@ -60,15 +61,18 @@ def make_operator(
         return ChebyshevOperator(graph, config.order, cache_bytes=0, **where)
     if form == "dense":
         return ArmaOperator(graph, **arma, **where) if arma else ChebyshevOperator(graph, config.order, **where)
+    settings = table_settings(graph.num_nodes, config, form)
     return (ArmaTableOperator if arma else TableOperator)(
         graph,
         config.order,
-        candidates=table_candidates(graph.num_nodes, config),
-        cap=config.cap,
-        storage=getattr(torch, config.storage),
-        builder="exact" if form == "exact table" else "truncated",
+        candidates=settings.candidates,
+        cap=settings.cap,
+        storage=settings.dtype,
+        builder=settings.builder,
+        neighbourhood=settings.neighbourhood,
         progress=progress,
         exact_sums=config.exact_sums,
+        caches=caches_for(graph.folder),
         **arma,
         **where,
     )

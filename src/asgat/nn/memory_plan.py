@@ -6,7 +6,6 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 
 from asgat.config import BATCH_ROWS, KEPT_BYTES, ASGATConfig, ASGATDeepConfig, SpectralConfig
@@ -16,6 +15,7 @@ from asgat.memory import available_memory
 from asgat.nn import operator_size as sizes
 from asgat.nn.joined_linear import in_blocks
 from asgat.tables.exact_builder import build_exact
+from asgat.tables.table_settings import TableSettings
 
 SMALL = 128  # nodes up to which scoring all pairs costs less than a table
 EXACT_WORK = 10**12  # multiplications up to which a table is built exactly: about a quarter of an hour on two cores
@@ -74,6 +74,18 @@ def table_candidates(num_nodes: int, config: SpectralConfig) -> int:
     return max(config.k or 1, min(config.candidates, num_nodes))
 
 
+def table_settings(num_nodes: int, config: SpectralConfig, form: str) -> TableSettings:
+    """The settings of the table that a configuration means, of the form :func:`choose_form` found."""
+    return TableSettings(
+        config.order,
+        table_candidates(num_nodes, config),
+        config.cap,
+        config.storage,
+        "exact" if form == "exact table" else "truncated",
+        config.neighbourhood,
+    )
+
+
 def plan(graph: Graph, config: SpectralConfig, device: torch.device | str = "cpu", sample: bool = True) -> Plan:
     """The estimated memory of an operator and of training on it; features and optimiser are not counted.
 
@@ -107,6 +119,8 @@ def plan(graph: Graph, config: SpectralConfig, device: torch.device | str = "cpu
             in_row = candidates_per_node(graph, config.order, candidates, config.cap, sample)
             size = sizes.exact_table_size(n, orders, in_row, entry, torch.device(device))
     operator = size.held + matrices * 12 * (graph.num_entries + n)
+    if graph.folder is not None and config.batch_size is not None and "table" in form:  # of which parts are mapped
+        operator = 16 * n
     attention = size.scores + sum(layers) * n * k * pair if config.attends else 0
     if isinstance(config, ASGATDeepConfig):
         per_node = _rows_per_node(config, nodes, torch.device(device))
@@ -159,8 +173,7 @@ def candidates_per_node(graph: Graph, order: int, candidates: int, cap: int, sam
         return 0.0
     if sample and (graph.num_entries + n) * order * _SAMPLE <= _SAMPLE_WORK:
         rows = np.random.default_rng(0).permutation(n)[:_SAMPLE]
-        shifted = graph.laplacian - sp.eye_array(n, format="csr")
-        return build_exact(shifted, order, candidates, cap, rows).candidates_per_node
+        return build_exact(graph.shifted, order, candidates, cap, rows).candidates_per_node
     neighbours = float(np.minimum(np.diff(graph.adjacency.indptr), cap).mean())
     return min(float(n), 1 + neighbours + order * candidates)
 

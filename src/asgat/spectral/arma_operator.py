@@ -155,7 +155,7 @@ class ArmaOperator(GraphOperator):
     def _product(self, denominator: Tensor) -> Product:
         """q(X) times a signal [N, heads, B]: by one matrix per head where that is cheaper, or by sparse products."""
         heads, degree = denominator.shape
-        cheaper = self.num_nodes**2 <= _DENSE_GAIN * degree * self.shifted.matrix.nnz
+        cheaper = self.num_nodes**2 <= _DENSE_GAIN * degree * len(self.shifted.matrix.data)
         if cheaper and heads * self.num_nodes**2 * self.dtype.itemsize <= self.block_bytes:
             eye = torch.eye(self.num_nodes, dtype=self.dtype, device=self.device)
             matrix = eye.repeat(heads, 1, 1)

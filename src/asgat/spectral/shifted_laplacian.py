@@ -21,15 +21,21 @@ class ShiftedLaplacian:
     r""":math:`X = 2L/\lambda_{\max} - I` of a graph: symmetric, with its spectrum in [-1, 1].
 
     ``lambda_max`` is 2 for ``"bound"``, valid for every graph; ``"lanczos"`` estimates the largest eigenvalue (times
-    1.01). ``matrix`` is X as a SciPy array in double precision; products are in ``dtype``.
+    1.01). ``matrix`` is computed when it is first used; products are in ``dtype``.
     """
 
     def __init__(self, graph: Graph, lambda_max: LambdaMax, dtype: torch.dtype, device: torch.device) -> None:
         if lambda_max not in ("bound", "lanczos"):
             raise AsgatError(f"lambda_max must be bound or lanczos, not {lambda_max!r}.")
         self.lambda_max = 2.0 if lambda_max == "bound" else graph.lambda_max
-        self.matrix = graph.laplacian * (2.0 / self.lambda_max) - sp.eye_array(graph.num_nodes, format="csr")
-        self.dtype, self.device = dtype, device
+        self.graph, self.dtype, self.device = graph, dtype, device
+
+    @cached_property
+    def matrix(self) -> Any:
+        """X as arrays ``indptr``, ``indices`` and ``data``, in double precision."""
+        if self.lambda_max == 2.0:
+            return self.graph.shifted
+        return self.graph.laplacian * (2.0 / self.lambda_max) - sp.eye_array(self.graph.num_nodes, format="csr")
 
     @cached_property
     def _csr(self) -> Tensor:
@@ -51,7 +57,7 @@ class ShiftedLaplacian:
 
     def rows(self, order: int, rows: slice) -> tuple[Tensor, Tensor]:
         """See :func:`polynomial_rows`."""
-        nodes = torch.arange(self.matrix.shape[0], device=self.device)
+        nodes = torch.arange(self.graph.num_nodes, device=self.device)
         return polynomial_rows(self._double, order, nodes[rows], self.dtype)
 
     def apply(self, coefficients: Tensor, signal: Tensor) -> Tensor:

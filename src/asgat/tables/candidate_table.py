@@ -109,10 +109,10 @@ class CandidateTable:
     def take(self, rows: Tensor) -> Self:
         """A table of the given rows; O(their entries)."""
         rows = rows.to(self.device)
-        size = self.indptr.diff()[rows]
+        first = self.indptr[rows]
+        size = self.indptr[rows + 1] - first
         indptr = _bounds(size)
-        within = torch.arange(int(indptr[-1]), device=self.device) - indptr[:-1].repeat_interleave(size)
-        entry = self.indptr[rows].repeat_interleave(size) + within
+        entry = torch.arange(int(indptr[-1]), device=self.device) + (first - indptr[:-1]).repeat_interleave(size)
         per_row = {name: getattr(self, name)[rows] for name in _PER_ROW}
         return replace(self, indptr=indptr, index=self.index[entry], value=self.value[entry], **per_row)
 

@@ -1,7 +1,8 @@
 """Scores by Chebyshev polynomials, for a few candidates per node instead of all nodes."""
 
 import copy
-from typing import Literal, Self
+from collections.abc import Sequence
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -17,9 +18,8 @@ from asgat.spectral.shifted_laplacian import LambdaMax, ShiftedLaplacian
 from asgat.tables.candidate_table import CandidateTable, Progress
 from asgat.tables.exact_builder import build_exact, exact_rows
 from asgat.tables.row_operator import RowOperator
-from asgat.tables.truncated_builder import build_truncated
-
-Builder = Literal["exact", "truncated"]
+from asgat.tables.table_cache import TableCache, TableRecipe, cached_table
+from asgat.tables.table_settings import Builder, TableSettings
 
 
 class TableOperator(GraphOperator):
@@ -40,6 +40,8 @@ class TableOperator(GraphOperator):
             number of entries of a row.
         progress: called with the number of rows built and the number of all rows.
         exact_sums: as for :class:`~asgat.spectral.SpectralOperator`.
+        neighbourhood: nodes the truncated builder looks at for a row, at least ``candidates``.
+        caches: where the table is looked for, and stored in the last of them; by default it is built in memory.
 
     Attributes:
         rows: the operator of the table's rows, which scores and selects.
@@ -61,18 +63,21 @@ class TableOperator(GraphOperator):
         builder: Builder = "exact",
         progress: Progress | None = None,
         exact_sums: bool = False,
+        neighbourhood: int = 512,
+        caches: Sequence[TableCache] = (),
     ) -> None:
-        if builder not in ("exact", "truncated"):
-            raise AsgatError(f"builder must be exact or truncated, not {builder!r}.")
+        precision = str(storage).removeprefix("torch.")
+        settings = TableSettings(order, candidates, cap, precision, builder, neighbourhood)
         self.graph, self.num_nodes, self.order, self.cap = graph, graph.num_nodes, order, cap
         self.device, self.dtype, self.exact_sums = torch.device(device), dtype, exact_sums
         self.shifted = ShiftedLaplacian(graph, lambda_max, dtype, self.device)
         self.lambda_max = self.shifted.lambda_max
-        matrix = self.shifted.matrix
-        if builder == "exact":
-            table = build_exact(matrix, order, candidates, cap, dtype=storage, device=self.device, progress=progress)
+        if caches:
+            sizes = graph.digest, graph.num_nodes, graph.num_entries
+            recipe = TableRecipe(*sizes, settings, self.lambda_max, self.device.type)
+            table = cached_table(recipe, lambda: self.shifted.matrix, caches, progress)
         else:
-            table = build_truncated(matrix, order, candidates, dtype=storage, progress=progress)
+            table = settings.build(self.shifted.matrix, None, self.device, progress)
         interpolation = ChebyshevInterpolation(order, sampling_points, self.lambda_max, damping, dtype, self.device)
         self.rows = RowOperator(table, candidates, interpolation, exact_sums, wide_index=True)
 

@@ -23,13 +23,26 @@ class BatchedASGAT:
 
     Memory in addition to the table: O(batch · heads · k · layers) for attention, O(batch · width) for features, and the
     kept hidden states, N · heads · hidden numbers a hidden layer.
+
+    Args:
+        net, x, operator: the model and its inputs.
+        batch_size: nodes computed at a time.
+        nodes: those whose logits matter, all by default; evaluations leave out what these cannot attend to.
     """
 
-    def __init__(self, net: ASGAT, x: Tensor | SparseFeatures, operator: TableOperator, batch_size: int) -> None:
+    def __init__(
+        self,
+        net: ASGAT,
+        x: Tensor | SparseFeatures,
+        operator: TableOperator,
+        batch_size: int,
+        nodes: Tensor | None = None,
+    ) -> None:
         self.net, self.features, self.batch_size = net, FeatureRows(x), batch_size
         self.rows, self.keeper = BatchRows(operator.rows), KeptRows(x.device, x.dtype)
         widths = [conv.out_channels * (conv.heads if conv.concat else 1) for conv in net.convs[:-1]]
         self.hidden = [self.keeper.new(operator.num_nodes, width) for width in widths]
+        self.evaluated = self._needed(nodes)
 
     def logits(self, nodes: Tensor) -> Tensor:
         """Logits of some nodes, from hidden states that are computed, or kept where too many would be."""
@@ -46,15 +59,34 @@ class BatchedASGAT:
 
     @torch.no_grad()
     def evaluate(self) -> Tensor:
-        """Logits of all nodes, a layer at a time and in it a block of nodes at a time; renews the hidden states."""
-        nodes = torch.arange(self.rows.operator.num_nodes, device=self.keeper.device)
-        last, size = self.net.convs[-1], self.batch_size
-        logits = last.weight.new_empty(len(nodes), last.out_channels)
-        for layer, out in enumerate([*self.hidden, logits]):
-            for rows, block in zip(torch.split(nodes, size), torch.split(out, size), strict=True):
+        """Logits of the nodes in question, 0 for others, a layer and in it a block at a time; renews hidden states."""
+        last = self.net.convs[-1]
+        logits = last.weight.new_zeros(self.rows.operator.num_nodes, last.out_channels)
+        for layer, (out, nodes) in enumerate(zip([*self.hidden, logits], self.evaluated, strict=True)):
+            for rows in torch.split(nodes, self.batch_size):
                 operator, fresh, _ = self._part(layer, rows, None)
-                block.copy_(self.net.apply_layer(layer, self._input(layer, fresh), operator))
+                out[rows.to(out.device)] = self.net.apply_layer(layer, self._input(layer, fresh), operator).to(
+                    out.device
+                )
         return logits
+
+    def _needed(self, nodes: Tensor | None) -> list[Tensor]:
+        """For every layer the rows that logits of some nodes can need: candidates of those of the next layer."""
+        table = self.rows.operator.table
+        needed = [torch.arange(table.num_nodes, device=self.keeper.device)] * len(self.net.convs)
+        if nodes is None:
+            return needed
+        marked = torch.zeros(table.num_nodes, dtype=torch.bool, device=self.keeper.device)
+        for layer in range(len(needed) - 1, -1, -1):
+            marked[nodes] = True
+            nodes = marked.nonzero().squeeze(1)
+            if 2 * len(nodes) > table.num_nodes:
+                break  # all of them, in order, are no slower
+            needed[layer] = nodes
+            if layer:
+                for rows in torch.split(nodes, self.batch_size):
+                    marked[table.take(rows).index.long()] = True
+        return needed
 
     def _input(self, layer: int, nodes: Tensor) -> Any:
         """Rows of what a layer takes: the features, or the hidden states that the last evaluation left."""

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -39,7 +40,9 @@ class MinibatchProgram(Program):
         else:
             assert isinstance(self.model, ASGAT)
             assert isinstance(operator, TableOperator)
-            self.batched = BatchedASGAT(self.model, x, operator, self.batch_size)
+            parts = np.concatenate(list(runs[0].job.split.parts().values()))
+            nodes = torch.from_numpy(np.unique(parts)).to(self.device)
+            self.batched = BatchedASGAT(self.model, x, operator, self.batch_size, nodes)
         self.evaluate()  # so that there are hidden states to take
 
     def step(self, seeds: Tensor | None) -> list[Tensor]:
@@ -59,7 +62,7 @@ class MinibatchProgram(Program):
         raise AssertionError("a mini-batch program evaluates layer by layer")
 
     def evaluate(self) -> tuple[Tensor, ...]:
-        """Logits of all nodes; renews the hidden states."""
+        """Logits of all nodes in a part of the split; renews the hidden states."""
         self.set_training(False)
         return (self.batched.evaluate(),)
 
