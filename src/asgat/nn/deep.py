@@ -17,7 +17,7 @@ from asgat.nn.joined_linear import joined_linear
 from asgat.nn.operator_builder import OperatorBuilder
 from asgat.nn.rows import by_node, gelu, layer_norm, linear
 from asgat.spectral import SpectralOperator
-from asgat.spectral.graph_operator import as_graph_operator
+from asgat.spectral.signal_operator import as_signal_operator
 
 
 class DeepBlock(nn.Module):
@@ -90,7 +90,7 @@ class DeepBlock(nn.Module):
         z = layer_norm(h, operator.shared(self.norm_weight), operator.shared(self.norm_bias))
         others = [] if self.filters is None else [self.filters(z, operator)]
         if self.mean:
-            mean = as_graph_operator(operator).neighbour_mean(z)
+            mean = as_signal_operator(operator).neighbour_mean(z)
             others.append(by_node(mean) if self.directed else mean)
         hidden = gelu(joined_linear(z, self.attention, others, self.weight1, self.bias1, operator))
         return h + linear(dropout(hidden, self.dropout, self.training), self.weight2, self.bias2, operator)
