@@ -139,7 +139,7 @@ def build_shard(
     if "filters" in channels or config.adjacency:
         own = rows_of(matrix, start, end)  # before the builder, which may reorder what it reads of a file
     interpolation = ChebyshevInterpolation(config.order, dtype=dtype, device=group.device)
-    operator = ShardOperator(group, end - start, interpolation, exact_sums=config.exact_sums)
+    operator = ShardOperator(group, bounds, interpolation, exact_sums=config.exact_sums)
     if form != "matrix":
         table = build_rows(matrix, form, config, np.arange(start, end), group.device, progress)
         held = RowOperator(table, table_candidates(matrix.num_nodes, config), interpolation, config.exact_sums)

@@ -4,6 +4,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Self
 
+import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 import torch
 from torch import Tensor
@@ -81,7 +83,7 @@ class ShardOperator(SignalOperator):
     the model does not use is None.
 
     Args:
-        num_nodes: number of rows: the rank's nodes, or their copies in a double cover.
+        bounds: where the rows of every rank begin and end: nodes, or their copies in a double cover.
         interpolation: gives coefficients; its dtype and device are the operator's.
         exact_sums: as for :class:`~asgat.spectral.SpectralOperator`, with sums over the rows of all ranks.
 
@@ -95,11 +97,12 @@ class ShardOperator(SignalOperator):
     def __init__(
         self,
         group: Group,
-        num_nodes: int,
+        bounds: npt.NDArray[np.int64],
         interpolation: ChebyshevInterpolation,
         exact_sums: bool = False,
     ) -> None:
-        self.group, self.num_nodes, self.interpolation, self.exact_sums = group, num_nodes, interpolation, exact_sums
+        self.group, self.interpolation, self.exact_sums = group, interpolation, exact_sums
+        self.num_nodes, self._graph_size = int(np.diff(bounds)[group.rank]), int(bounds[-1])
         self.attention: AttentionRows | None = None
         self.filters: FilterRows | None = None
         self.means: MeanRows | None = None
@@ -112,6 +115,10 @@ class ShardOperator(SignalOperator):
         self.attention = self.attention and self.attention.to(*where)
         self.filters = self.filters and self.filters.to(*where)
         self.means = self.means and self.means.to(*where)
+
+    @property
+    def graph_size(self) -> int:
+        return self._graph_size
 
     @property
     def table(self) -> CandidateTable | None:

@@ -144,8 +144,8 @@ class ASGAT(AttentionModel):
         The other arguments are those of :meth:`ASGATConv.forward`; :meth:`certificates` bounds the attention's error.
         """
         convs = self.convs
-        check_nodes(x, convs[0].in_channels, self.num_nodes)
         operator = self.operator_for(x, edge_index, edge_weight)
+        check_nodes(operator, self.directed, self.num_nodes)
         hidden: Tensor | SparseFeatures = x
         for index in range(len(self.layers)):
             out = hidden = self.apply_layer(index, hidden, operator, x)

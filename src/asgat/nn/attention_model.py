@@ -49,13 +49,11 @@ class AttentionModel(nn.Module, ABC):
         return [attention.certificate for attention in attentions if attention.certificate is not None]
 
 
-def check_nodes(x: Tensor | SparseFeatures, width: int, num_nodes: int | None) -> None:
-    """Refuses adjacency rows of another graph than the one whose nodes a model has weights for.
-
-    ``width`` is the number of columns the model takes; rows may be those of some nodes of the graph.
-    """
-    if num_nodes is not None and x.size(-1) != width:
+def check_nodes(operator: SpectralOperator, directed: bool, num_nodes: int | None) -> None:
+    """Refuses another graph than the one whose nodes a model has weights for."""
+    found = operator.graph_size // (2 if directed else 1)
+    if num_nodes is not None and found != num_nodes:
         raise AsgatError(
             f"This model has weights for the {num_nodes} nodes of the graph it was trained on; it cannot run on one "
-            f"with {x.size(-2)}. Train with adjacency=false for a model of any graph."
+            f"with {found}. Train with adjacency=false for a model of any graph."
         )

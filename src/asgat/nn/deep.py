@@ -209,8 +209,8 @@ class ASGATDeep(AttentionModel):
         return_attention_weights: bool = False,
     ) -> Tensor | tuple[Tensor, list[SparseAttention]]:
         """Logits, or ``(logits, attentions)`` with the attention of every block; arguments as for ``ASGAT``."""
-        check_nodes(x, self.in_weight.size(-2), self.num_nodes)
         operator = self.operator_for(x, edge_index, edge_weight)
+        check_nodes(operator, self.operators.directed, self.num_nodes)
         x = dropout(x, self.dropout, self.training and self.input_dropout)
         h = gelu(linear(x, self.in_weight, self.in_bias, operator))
         h = cast(Tensor, dropout(h, self.dropout, self.training))
