@@ -34,7 +34,7 @@ import numpy as np
 from asgat.bench import scale
 from asgat.bench.scale import exponent
 
-SETTINGS = {**scale.SETTINGS, "asgat-deep": {**scale.SETTINGS["asgat-deep"], "order": 6}}
+SETTINGS = {**scale.SETTINGS, "asgat-deep": {**scale.SETTINGS["asgat-deep"], "order": 6, "k": 5, "candidates": 32}}
 
 # -- parity: ranks against one process --------------------------------------------------------------------------------
 

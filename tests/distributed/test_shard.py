@@ -16,6 +16,7 @@ from asgat.graph import Graph
 from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.asgat import with_adjacency
 from asgat.nn.from_config import make_operator
+from asgat.nn.memory_plan import step_size
 from asgat.nn.registry import make_config
 
 DATA = contextual_sbm(num_nodes=60, num_features=4, seed=1)
@@ -59,6 +60,8 @@ def test_a_rank_holds_its_rows_of_the_table_under_numbers_of_its_own(lonely, bui
     assert shard.y.tolist() == DATA.y[20:40].tolist()
     assert set(needed.tolist()) == set(whole.index.tolist()) - set(range(20, 40))
     assert shard.figures()["needed_rows"] == len(needed)
+    received = 4 * len(needed) * 4 * 4  # two layers, and two more copies, of 4 numbers of 4 bytes
+    assert shard.step_bytes(settings) == sum(step_size(settings, 20, 20, 3, CPU)) + received
     assert shard.figures()["boundary_rows"] == 0
 
 

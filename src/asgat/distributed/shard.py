@@ -20,7 +20,7 @@ from asgat.errors import AsgatError
 from asgat.graph import Graph
 from asgat.kernels.sparse_features import SparseFeatures, features_tensor
 from asgat.nn.asgat import append_adjacency
-from asgat.nn.memory_plan import choose_form, table_candidates
+from asgat.nn.memory_plan import choose_form, step_size, table_candidates
 from asgat.spectral.chebyshev_interpolation import ChebyshevInterpolation
 from asgat.tables import RowOperator
 from asgat.tables.candidate_table import CandidateTable, Progress
@@ -103,6 +103,13 @@ class Shard:
     x: Tensor | SparseFeatures
     y: Tensor
     operator: ShardOperator
+
+    def step_bytes(self, config: SpectralConfig) -> int:
+        """What a training step holds at one time, by the memory plan and with the rows it gets from others."""
+        operator = self.operator
+        received = operator.attention.exchange.num_needed if operator.attention else 0
+        parts = step_size(config, len(self.y), operator.num_nodes, config.k or 0, operator.device)
+        return sum(parts) + (config.layers + 2) * received * config.hidden * operator.dtype.itemsize
 
     def figures(self) -> dict[str, Any]:
         operator, x = self.operator, self.x

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from asgat.config import TrainConfig
+from asgat.config import SpectralConfig, TrainConfig
 from asgat.data.dataset import Split
 from asgat.distributed.process_group import Group
 from asgat.distributed.shard import Shard, Source, build_shard
@@ -81,7 +81,8 @@ def run_distributed(
         shard = build_shard(source, model, config, group, dtype, callbacks.building if group.first else None)
         ranks = {"build_s": time.perf_counter() - started, **shard.figures()}
         if callbacks.built:
-            callbacks.built(0)
+            assert isinstance(config, SpectralConfig)
+            callbacks.built(group.on_machine * shard.step_bytes(config))  # each rank sees the same free memory
 
     def build(own: TrainConfig) -> nn.Module:
         return model_spec(model).make(own, *model_sizes(source).values()).to(dtype)
