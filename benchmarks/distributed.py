@@ -1,9 +1,10 @@
 """Training on several ranks: the numbers of `docs/scale-measurements.md`, one command each.
 
 python benchmarks/distributed.py parity --datasets cora,chameleon,50000 --ranks 2,4 --json parity.json
+python benchmarks/distributed.py parity --model asgat-deep --datasets cora,squirrel-directed,50000
 python benchmarks/distributed.py make 2000000 --degree 20 --out big        # a block model as files
 python benchmarks/distributed.py scale --nodes 200000,2000000 --ranks 2 --json scale-ranks.json
-python benchmarks/distributed.py kill --times 10 --json kill.json
+python benchmarks/distributed.py kill --times 10 --json kill.json       # or with --model asgat-deep
 python benchmarks/distributed.py minibatch --batch-size 2048 --json minibatch.json
 """
 
@@ -33,20 +34,20 @@ import numpy as np
 from asgat.bench import scale
 from asgat.bench.scale import exponent
 
-SETTINGS = scale.SETTINGS["asgat-cheb"]
+SETTINGS = {**scale.SETTINGS, "asgat-deep": {**scale.SETTINGS["asgat-deep"], "order": 6, "k": 5, "candidates": 32}}
 
 # -- parity: ranks against one process --------------------------------------------------------------------------------
 
 
-def parity_config(name: str, epochs: int, exact_sums: bool = True) -> Any:
+def parity_config(name: str, model: str, epochs: int, exact_sums: bool = True) -> Any:
     from asgat.nn.registry import make_config
     from asgat.recipe import load_config
 
     plain: dict[str, Any] = dict(epochs=epochs, patience=epochs, dropout=0.0, form="table", max_restarts=0)
     plain["exact_sums"] = exact_sums
     if name.isdecimal():
-        return make_config("asgat-cheb", **{**SETTINGS, **plain})
-    return load_config(name, "asgat-cheb", plain)
+        return make_config(model, **{**SETTINGS[model], **plain})
+    return load_config(name, model, plain)
 
 
 def parity_data(name: str) -> Any:
@@ -58,7 +59,7 @@ def parity_data(name: str) -> Any:
 
 
 def parity_rank(
-    rank: int, ranks: int, name: str, epochs: int, precision: str, exact_sums: bool, port: int, file: str
+    rank: int, ranks: int, name: str, model: str, epochs: int, precision: str, exact_sums: bool, port: int, file: str
 ) -> None:
     """One rank of a comparison; rank 0 writes the result."""
     import torch
@@ -69,59 +70,60 @@ def parity_rank(
 
     torch.set_num_threads(1)
     os.environ.update(RANK=str(rank), WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-    group, config = Group.join(), parity_config(name, epochs, exact_sums)
+    group, config = Group.join(), parity_config(name, model, epochs, exact_sums)
     with group.watched():
         source = InMemory(parity_data(name), config)
-        result = run_distributed(source, "asgat-cheb", config, group, [0], dtype=getattr(torch, precision))
+        result = run_distributed(source, model, config, group, [0], dtype=getattr(torch, precision))
     if group.first:
         Path(file).write_text(json.dumps(result))
     group.close()
 
 
-def parity(names: list[str], ranks: list[int], epochs: int, precision: str, sums: list[str]) -> dict[str, Any]:
-    """Losses of ranks compared with one process and, for scale, one process whose initial weights differ by 1e-7."""
+def parity(
+    names: list[str], model: str, ranks: list[int], epochs: int, precision: str, sums: list[str], shift: float
+) -> dict[str, Any]:
+    """Losses of ranks compared with one process and, for scale, one process with initial weights ``shift`` from its."""
     import torch
     from torch import multiprocessing
 
     from asgat.nn.registry import model_spec
     from asgat.training.inputs import make_inputs
     from asgat.training.loop import train
+    from asgat.training.runner import model_sizes
 
     rows = []
     dtype = getattr(torch, precision)
-    spec = model_spec("asgat-cheb")
+    spec = model_spec(model)
     for name, kind in itertools.product(names, sums):
         exact_sums = kind == "exact"
-        data, config = parity_data(name), parity_config(name, epochs, exact_sums)
-        x, operator = make_inputs(data, "asgat-cheb", config, torch.device("cpu"))
+        data, config = parity_data(name), parity_config(name, model, epochs, exact_sums)
+        x, operator = make_inputs(data, model, config, torch.device("cpu"))
         inputs = x.to(dtype=dtype), operator.to(dtype=dtype)
 
         def build(shift: float, config: Any, data: Any = data) -> Any:
-            model = spec.make(config, data.num_features, data.num_classes, data.num_nodes).to(dtype)
+            net = spec.make(config, *model_sizes(data).values()).to(dtype)
             draw = torch.Generator().manual_seed(1)
             with torch.no_grad():
-                for weight in model.parameters():
+                for weight in net.parameters():
                     weight.mul_(1 + shift * torch.randn(weight.shape, dtype=dtype, generator=draw))
-            return model
+            return net
 
-        alone, moved = (
+        alone, *moved = (
             np.array([[e.train_loss, e.val_loss] for e in outcome.history])
             for outcome in (
-                train(partial(build, shift), inputs, torch.from_numpy(data.y), data.splits[0], config)
-                for shift in (0.0, 1e-7)
+                train(partial(build, by), inputs, torch.from_numpy(data.y), data.splits[0], config)
+                for by in ([0.0, shift] if shift else [0.0])
             )
         )
-        whole = operator.table.nbytes / 2**20
-        itself = float(np.abs(moved - alone).max())
-        print(
-            f"{name}, {precision}, {kind} sums: one process shifted by 1e-7 differs by {itself:.1e}",
-            flush=True,
-        )
+        whole, features = (part.nbytes / 2**20 for part in (operator.table, x))
+        itself = float(np.abs(moved[0] - alone).max()) if moved else None
+        print(f"{name}, {precision}, {kind} sums: one process shifted by {shift:g} differs by {itself}", flush=True)
         del inputs, operator, x
         for count in ranks:
             with tempfile.TemporaryDirectory() as folder:
                 file = str(Path(folder) / "result.json")
-                arguments = count, name, epochs, precision, exact_sums, random.randint(20_000, 40_000), file
+                port = random.randint(20_000, 40_000)
+                arguments = count, name, model, epochs, precision, exact_sums, port, file
                 spawn: Any = multiprocessing.spawn  # type: ignore[attr-defined]
                 spawn(parity_rank, arguments, nprocs=count)
                 result = json.loads(Path(file).read_text())
@@ -129,15 +131,19 @@ def parity(names: list[str], ranks: list[int], epochs: int, precision: str, sums
             tables = [part["table_mb"] for part in result["rows"][0]["ranks"]]
             row = {
                 "dataset": name,
+                "model": model,
                 "ranks": count,
                 "epochs": len(parts),
                 "precision": precision,
                 "sums": kind,
                 "largest_difference": float(np.abs(parts - alone).max()),
-                "one_process_moved_by_1e-7": itself,
+                "one_process_moved": itself,
+                "moved_by": shift,
                 "table_mb": whole,
                 "table_mb_per_rank": tables,
                 "largest_share_times_ranks": max(tables) / whole * count,
+                "features_mb": features,
+                "features_mb_per_rank": [part["features_mb"] for part in result["rows"][0]["ranks"]],
                 "needed_rows": [part["needed_rows"] for part in result["rows"][0]["ranks"]],
             }
             rows.append(row)
@@ -247,7 +253,9 @@ def timed(command: list[str]) -> dict[str, Any]:
     return {"seconds": time.perf_counter() - started, "sent_mb": loopback_mb() - before, **found}
 
 
-def scale(sizes: list[int], degree: float, ranks: int, epochs: int, folder: Path, order: str) -> dict[str, Any]:
+def scale(
+    sizes: list[int], model: str, degree: float, ranks: int, epochs: int, folder: Path, order: str
+) -> dict[str, Any]:
     """Makes, converts and trains; returns total memory, seconds of an epoch, and the exponent of its growth."""
     rows = []
     for nodes in sizes:
@@ -259,10 +267,10 @@ def scale(sizes: list[int], degree: float, ranks: int, epochs: int, folder: Path
         files = ["--features", str(raw / "x.npy"), "--labels", str(raw / "y.npy")]
         converted = timed([*program, "convert", str(raw / "edges.npy"), str(graph), *files, "--order", order])
         shutil.rmtree(raw)
-        values = {**SETTINGS, "epochs": epochs, "patience": epochs, "max_restarts": 0}
+        values = {**SETTINGS[model], "epochs": epochs, "patience": epochs, "max_restarts": 0}
         settings = [part for key, value in values.items() for part in ("--set", f"{key}={str(value).lower()}")]
         launcher = launch(ranks)
-        command = ["train", str(graph), "--distributed", "--splits", "0", "--model", "asgat-cheb", *settings]
+        command = ["train", str(graph), "--distributed", "--splits", "0", "--model", model, *settings]
         trained = timed([*launcher, *command, "--out", str(out)])
         result = json.loads((out / "result.json").read_text())
         run = result["rows"][0]
@@ -281,29 +289,30 @@ def scale(sizes: list[int], degree: float, ranks: int, epochs: int, folder: Path
                 "peak_mb_per_rank": [part["peak_memory_mb"] for part in run["ranks"]],
                 "table_mb_per_rank": [part["table_mb"] for part in run["ranks"]],
                 "needed_rows": [part["needed_rows"] for part in run["ranks"]],
+                "boundary_rows": [part["boundary_rows"] for part in run["ranks"]],
                 "micro_f1": run["micro_f1"],
             }
         )
         print(json.dumps(rows[-1]), flush=True)
         shutil.rmtree(place)
-    return {"rows": rows, "exponent_epoch": exponent(rows, "epoch_s"), "settings": SETTINGS}
+    return {"model": model, "rows": rows, "exponent_epoch": exponent(rows, "epoch_s"), "settings": SETTINGS[model]}
 
 
 # -- lost ranks -------------------------------------------------------------------------------------------------------
 
 
-def kill(times: int, ranks: int, seed: int, after: list[int]) -> dict[str, Any]:
+def kill(times: int, model: str, ranks: int, epochs: int, seed: int, after: list[int]) -> dict[str, Any]:
     """Kills a random rank at a random moment, then relaunches; the result must be that of an undisturbed run.
 
     With the same number of ranks it must be identical to the last bit. With another number dropout would differ: it is
     switched off, and losses are compared.
     """
     draw = random.Random(seed)
-    settings = ["form=table", "epochs=150", "patience=150", "max_restarts=0"]
+    settings = ["form=table", f"epochs={epochs}", f"patience={epochs}", "max_restarts=0"]
     if after != [ranks]:
         settings += ["dropout=0", "filter_activation=none", "exact_sums=true"]
     options = [part for setting in settings for part in ("--set", setting)]
-    train = ["train", "csbm", "--distributed", "--splits", "0", "--model", "asgat-cheb", *options]
+    train = ["train", "csbm", "--distributed", "--splits", "0", "--model", model, *options]
     rows: list[dict[str, Any]] = []
 
     def launched(count: int, out: Path) -> str:
@@ -411,6 +420,7 @@ def main() -> None:
     one.add_argument("--epochs", type=int, default=20)
     one.add_argument("--precision", choices=["float32", "float64"], default="float32")
     one.add_argument("--sums", default="exact", help="sums over nodes: exact, plain, or both with a comma")
+    one.add_argument("--shift", type=float, default=1e-7, help="of the weights of a second single process; 0 for none")
     one = commands.add_parser("make")
     one.add_argument("nodes", type=int)
     one.add_argument("--degree", type=float, default=20.0)
@@ -425,6 +435,7 @@ def main() -> None:
     one = commands.add_parser("kill")
     one.add_argument("--times", type=int, default=10)
     one.add_argument("--ranks", type=int, default=2)
+    one.add_argument("--epochs", type=int, default=150)
     one.add_argument("--seed", type=int, default=0)
     one.add_argument("--after", type=numbers, help="ranks to relaunch with, in turn; the same number by default")
     one = commands.add_parser("minibatch")
@@ -435,6 +446,8 @@ def main() -> None:
     one.add_argument("--folder", type=Path, default=Path("runs/minibatch"))
     for one in commands.choices.values():
         one.add_argument("--json", type=Path)
+    for name in ("parity", "scale", "kill"):
+        commands.choices[name].add_argument("--model", choices=list(SETTINGS), default="asgat-cheb")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))  # so that child processes end too
     if options.command == "make":
@@ -442,12 +455,25 @@ def main() -> None:
         return
     result = {
         "parity": lambda: parity(
-            options.datasets.split(","), options.ranks, options.epochs, options.precision, options.sums.split(",")
+            options.datasets.split(","),
+            options.model,
+            options.ranks,
+            options.epochs,
+            options.precision,
+            options.sums.split(","),
+            options.shift,
         ),
         "scale": lambda: scale(
-            options.nodes, options.degree, options.ranks, options.epochs, options.folder, options.order
+            options.nodes, options.model, options.degree, options.ranks, options.epochs, options.folder, options.order
         ),
-        "kill": lambda: kill(options.times, options.ranks, options.seed, options.after or [options.ranks]),
+        "kill": lambda: kill(
+            options.times,
+            options.model,
+            options.ranks,
+            options.epochs,
+            options.seed,
+            options.after or [options.ranks],
+        ),
         "minibatch": lambda: minibatch(
             options.dataset, options.batch_size, options.runs, options.epochs, options.folder
         ),

@@ -71,20 +71,27 @@ def pool(ranks: int) -> ProcessPoolExecutor:
 
 
 def train_in_pool(
-    workers: ProcessPoolExecutor, ranks: int, data: Dataset, model: str, config: TrainConfig
+    workers: ProcessPoolExecutor,
+    ranks: int,
+    data: Dataset,
+    model: str,
+    config: TrainConfig,
+    dtype: torch.dtype = torch.float32,
 ) -> dict[str, Any]:
     """The result of run 0, with the history of its epochs, by ranks in the processes of a pool that has as many."""
     port = free_port()
-    jobs = [workers.submit(_rank, rank, ranks, port, data, model, config) for rank in range(ranks)]
+    jobs = [workers.submit(_rank, rank, ranks, port, data, model, config, dtype) for rank in range(ranks)]
     first, *_ = [job.result(timeout=200) for job in jobs]
     return first
 
 
-def _rank(rank: int, ranks: int, port: int, data: Dataset, model: str, config: TrainConfig) -> dict[str, Any]:
+def _rank(
+    rank: int, ranks: int, port: int, data: Dataset, model: str, config: TrainConfig, dtype: torch.dtype
+) -> dict[str, Any]:
     torch.set_num_threads(1)
     os.environ.update(RANK=str(rank), WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     group = Group.join()
     try:
-        return run_distributed(InMemory(data, config), model, config, group, [0])
+        return run_distributed(InMemory(data, config), model, config, group, [0], dtype=dtype)
     finally:
         group.close()

@@ -1,23 +1,22 @@
 import dataclasses
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-import torch.distributed as dist
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.distributed.ranks import free_port
-from torch import multiprocessing
 
 from asgat.data.synthetic import contextual_sbm
+from asgat.distributed.exchange import Exchange
 from asgat.distributed.process_group import Group
-from asgat.distributed.shard import Exchange, InMemory, block_bounds, build_shard, check_distributed, shard_features
+from asgat.distributed.shard import InMemory, build_shard, check_distributed, rows_of, shard_features
 from asgat.errors import AsgatError
 from asgat.graph import Graph
 from asgat.kernels.sparse_features import SparseFeatures
+from asgat.nn.asgat import with_adjacency
 from asgat.nn.from_config import make_operator
+from asgat.nn.memory_plan import step_size
 from asgat.nn.registry import make_config
 
 DATA = contextual_sbm(num_nodes=60, num_features=4, seed=1)
@@ -41,10 +40,7 @@ def test_a_block_of_a_split_is_that_part_of_it(first, size):
 @pytest.fixture
 def lonely(monkeypatch):
     """The second of three ranks, as far as building goes: nothing is exchanged."""
-    monkeypatch.setattr(
-        "asgat.distributed.shard.Exchange",
-        lambda group, bounds, needed: SimpleNamespace(needed=needed, shared=torch.Tensor.double),
-    )
+    monkeypatch.setattr(Exchange, "_request", lambda self, bounds: None)
     return Group(1, 3, CPU)
 
 
@@ -54,16 +50,62 @@ def test_a_rank_holds_its_rows_of_the_table_under_numbers_of_its_own(lonely, bui
     shard = build_shard(InMemory(DATA, settings), "asgat-cheb", settings, lonely)
     operator: Any = make_operator(DATA.graph, settings)
     whole = operator.table.take(torch.arange(20, 40))
-    exchange: Any = shard.exchange
-    needed = exchange.needed
-    table = shard.operator.table
+    assert shard.operator.attention is not None
+    needed, table = shard.operator.attention.exchange.needed, shard.operator.attention.rows.table
     assert (shard.first, shard.last, shard.operator.num_inputs) == (20, 40, 20)
     assert torch.equal(table.value, whole.value)
     assert torch.equal(table.indptr, whole.indptr)
-    nodes = torch.cat([torch.arange(20, 40), torch.from_numpy(needed)])
+    nodes = torch.cat([torch.arange(20, 40), needed])
     assert torch.equal(nodes[table.index.long()], whole.index.long())
     assert shard.y.tolist() == DATA.y[20:40].tolist()
-    assert set(needed) == set(whole.index.tolist()) - set(range(20, 40))
+    assert set(needed.tolist()) == set(whole.index.tolist()) - set(range(20, 40))
+    assert shard.figures()["needed_rows"] == len(needed)
+    received = 4 * len(needed) * 4 * 4  # two layers, and two more copies, of 4 numbers of 4 bytes
+    assert shard.step_bytes(settings) == sum(step_size(settings, 20, 20, 3, CPU)) + received
+    assert shard.figures()["boundary_rows"] == 0
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_a_rank_holds_its_rows_of_the_graph(lonely, directed):
+    """Of X for filters, of the mean over neighbours, and of the adjacency after the features."""
+    data = dataclasses.replace(DATA, graph=Graph(DATA.graph.adjacency, directed=directed))
+    settings = config("asgat-deep", channels="attention+filters+mean", adjacency=True, normalize_features=False)
+    shard = build_shard(InMemory(data, settings), "asgat-deep", settings, lonely, torch.float64)
+    operator, copies = shard.operator, 2 if directed else 1
+    assert (operator.num_nodes, operator.num_inputs) == (20 * copies, 20 * copies)
+    cover = data.graph.spectral_graph
+    rows = slice(20 * copies, 40 * copies)
+    assert operator.filters is not None
+    assert operator.means is not None
+    indptr, index, value = (part.numpy() for part in operator.filters.arrays)
+    others = operator.filters.boundary.needed
+    names = torch.cat([torch.arange(60 * copies)[rows], others]).numpy()
+    found = np.zeros((20 * copies, 60 * copies))
+    np.add.at(found, (np.repeat(np.arange(20 * copies), np.diff(indptr)), names[index]), value)
+    np.testing.assert_allclose(found, -cover.normalised_adjacency.toarray()[rows])
+    assert shard.figures()["boundary_rows"] == len(others)
+    names = torch.cat([torch.arange(20, 40), operator.means.exchange.needed]).numpy()
+    found = np.zeros((20 * copies, 60))
+    found[:, names] = operator.means.matrix.to_dense().numpy()
+    mean = cover.mean_adjacency.toarray()[rows].reshape(20 * copies, 60, copies).sum(axis=2)
+    np.testing.assert_allclose(found, mean)
+    x = shard.x if isinstance(shard.x, torch.Tensor) else shard.x.to_dense()
+    np.testing.assert_array_equal(x.numpy(), with_adjacency(data.x, data.graph).toarray()[20:40])
+
+
+def test_a_model_without_attention_has_no_table(lonely):
+    settings = make_config("asgat-deep", channels="filters+mean", hidden=8)
+    shard = build_shard(InMemory(DATA, settings), "asgat-deep", settings, lonely)
+    assert shard.operator.table is None
+    assert shard.figures()["table_mb"] == 0.0
+
+
+def test_rows_are_a_copy():
+    matrix = InMemory(DATA, config()).matrix()
+    rows = rows_of(matrix, 10, 30)
+    np.testing.assert_array_equal(rows.toarray(), -DATA.graph.normalised_adjacency.toarray()[10:30])
+    assert not np.shares_memory(rows.data, matrix.data)
+    assert not np.shares_memory(rows.indices, matrix.indices)
 
 
 def test_features_are_sparse_or_dense_by_their_zeros():
@@ -80,14 +122,14 @@ def test_features_are_sparse_or_dense_by_their_zeros():
     ("model", "changes", "words"),
     [
         ("gcn", {}, "gcn cannot be trained in parts"),
-        ("asgat-plus", {"propagate": True, "form": "table"}, "propagate = True cannot be trained in parts"),
         ("asgat-exact", {"form": "auto"}, "operator = exact cannot"),
         ("asgat-arma", {}, "operator = arma cannot"),
         ("asgat-cheb", {"form": "dense"}, "form=table"),
         ("asgat-cheb", {"form": "auto"}, "form=table"),
         ("asgat-cheb", {"tolerance": 1e-3}, "tolerance = 0.001 cannot"),
-        ("asgat-plus", {"balanced": True}, "balanced = True cannot"),
-        ("asgat-plus", {"adjacency": True}, "adjacency = True cannot"),
+        ("asgat-plus", {"batch_size": 20}, "batch_size = 20 cannot"),
+        ("asgat-deep", {"operator": "arma"}, "operator = arma cannot"),
+        ("asgat-deep", {"channels": "filters", "form": "auto", "exact_sums": True}, "exact_sums needs a table"),
     ],
 )
 def test_what_ranks_cannot_share_is_refused(model, changes, words):
@@ -98,10 +140,11 @@ def test_what_ranks_cannot_share_is_refused(model, changes, words):
         check_distributed(model, settings, source)
 
 
-def test_a_directed_graph_is_refused():
+def test_a_directed_graph_is_refused_for_a_model_that_cannot_use_directions():
     directed = Graph(DATA.graph.adjacency, directed=True)
     source = InMemory(dataclasses.replace(DATA, graph=directed), config())
-    with pytest.raises(AsgatError, match="directed graph cannot be trained in parts; leave out --distributed"):
+    assert check_distributed("asgat-plus", config("asgat-plus"), source) == "exact table"
+    with pytest.raises(AsgatError, match=r"asgat-cheb cannot use directions. Models that can: asgat-plus, asgat-deep"):
         check_distributed("asgat-cheb", config(), source)
 
 
@@ -111,54 +154,5 @@ def test_a_graph_on_disk_has_its_own_self_loops():
     assert check_distributed("asgat-cheb", config(), stored) == "exact table"
     with pytest.raises(AsgatError, match="convert it with --self-loops"):
         check_distributed("asgat-cheb", config(self_loops="add"), stored)
-
-
-@given(st.integers(0, 100), st.integers(1, 9))
-def test_blocks_cover_all_nodes_and_are_of_one_size(nodes, ranks):
-    bounds = block_bounds(nodes, ranks)
-    sizes = np.diff(bounds)
-    assert (bounds[0], bounds[-1]) == (0, nodes)
-    assert sizes.max() - sizes.min() <= 1
-
-
-def check(rank, ranks, port):
-    """Rows arrive where they were asked for, and what they count for comes back."""
-    dist.init_process_group("gloo", f"tcp://127.0.0.1:{port}", rank=rank, world_size=ranks)
-    group = Group(rank, ranks, torch.device("cpu"))
-    bounds = np.array([0, 4, 7, 7])[: ranks + 1]  # a third rank owns nothing
-    nodes = torch.arange(7.0, dtype=torch.float64)
-    whole = torch.stack([nodes, nodes**2], dim=1).requires_grad_()
-    first, last = bounds[rank], bounds[rank + 1]
-    others = np.array([u for u in range(7) if not first <= u < last])
-    needed = others[:: rank + 1]
-    weight = torch.arange(1.0, 1 + (last - first) + len(needed), dtype=torch.float64).unsqueeze(1) * (rank + 1)
-    exchange = Exchange(group, bounds, needed)
-    assert exchange.num_needed == len(needed)
-    own = whole.detach()[first:last].clone().requires_grad_()
-    gathered = exchange(own)
-    assert torch.equal(gathered, whole[np.concatenate([np.arange(first, last), needed])])
-    (gathered * weight).sum().backward()
-    # The same sum in one place: every rank's weights, added up node by node.
-    everywhere: list[Any] = [None] * ranks
-    dist.all_gather_object(everywhere, (np.concatenate([np.arange(first, last), needed]), weight))
-    total = torch.zeros(7, 1, dtype=torch.float64)
-    for index, part in everywhere:
-        total.index_add_(0, torch.from_numpy(index), part)
-    assert own.grad is not None
-    assert torch.equal(own.grad, total[first:last].expand(-1, 2))
-    # Halves of a last bit add up to one before the sum is rounded, and to none after.
-    weight = torch.ones(2, requires_grad=True)
-    (exchange.shared(weight) * (1.0 if rank == 0 else 2.0**-24 * (1 + 2.0**-20))).sum().backward()
-    assert weight.grad is not None
-    assert weight.grad.tolist() == [float(np.nextafter(np.float32(1.0), np.float32(2.0)))] * 2
-    assert exchange.shared(weight).dtype == torch.float64
-    assert group.sum(torch.tensor([1.0])).item() == ranks
-    assert group.gather(rank) == list(range(ranks))
-    assert group.from_first(lambda: "said") == "said"
-    dist.destroy_process_group()
-
-
-@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.slow)])
-def test_rows_and_their_gradients_travel(ranks):
-    spawn: Any = multiprocessing.spawn  # type: ignore[attr-defined]
-    spawn(check, (ranks, free_port()), nprocs=ranks)
+    with pytest.raises(AsgatError, match="set similar=0"):
+        check_distributed("asgat-plus", config("asgat-plus", similar=2), stored)

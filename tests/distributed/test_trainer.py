@@ -2,6 +2,7 @@ import dataclasses
 import json
 import signal
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis.extra import numpy as hnp
 from safetensors.torch import save
 from tests.distributed.ranks import finish, free_port, losses, pool, start, train, train_in_pool
 
+from asgat.data import load_dataset
 from asgat.data.dataset import Split
 from asgat.data.synthetic import contextual_sbm
 from asgat.disk.converter import write_graph
@@ -20,6 +22,7 @@ from asgat.distributed.process_group import Group, ReportedByRankZeroError
 from asgat.distributed.shard import InMemory
 from asgat.distributed.trainer import RankCheckpointer, run_distributed, scores_from_counts
 from asgat.errors import AsgatError
+from asgat.graph import Graph
 from asgat.nn.registry import make_config
 from asgat.training.checkpoint import decode
 from asgat.training.loop import train as train_alone
@@ -284,14 +287,15 @@ EXACT = dict(form="table", dropout=0.0, epochs=20, patience=20, max_restarts=0, 
 EXACT |= dict(order=5, heads=3, hidden=6, k=4, candidates=16, filter_hidden=(16, 16))
 
 
-def losses_alone(data, model, config):
+def losses_alone(data, model, config, dtype=torch.float32):
     task = make_task(data, model, config, CPU)
-    result = train_alone(task.build, task.inputs, task.y, data.splits[0], config)
+    inputs = tuple(part.to(dtype=dtype) for part in task.inputs)
+    result = train_alone(lambda own: task.build(own).to(dtype), inputs, task.y, data.splits[0], config)
     return [(epoch.train_loss, epoch.val_loss) for epoch in result.history]
 
 
-def losses_of_ranks(workers, ranks, data, model, config):
-    found = train_in_pool(workers, ranks, data, model, config)["history"]
+def losses_of_ranks(workers, ranks, data, model, config, dtype=torch.float32):
+    found = train_in_pool(workers, ranks, data, model, config, dtype)["history"]
     return [(epoch["train_loss"], epoch["val_loss"]) for epoch in found]
 
 
@@ -307,11 +311,64 @@ def test_exact_sums_keep_ranks_at_the_losses_of_a_single_process(workers):
     assert apart > 1e-4, "a graph on which rounding does not show tells nothing"
 
 
+def in_components(data, directed):
+    """The same nodes in two components and with isolated ones, their edges directed or not."""
+    row, col = data.graph.edges_once()[0]
+    node, half = np.arange(data.num_nodes), data.num_nodes // 2
+    kept = ((row < half) == (col < half)) & (row % 20 != 0) & (col % 20 != 0)
+    graph = Graph.from_edges(np.stack([row, col])[:, kept], len(node), directed=directed)
+    return dataclasses.replace(data, graph=graph)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_asgat_deep_on_ranks_takes_the_steps_of_a_single_process(workers, directed):
+    data = in_components(contextual_sbm(num_nodes=160, num_features=16, seed=4), directed)
+    own = dict(channels="attention+filters+mean", adjacency=True, lr=0.01)
+    config = make_config("asgat-deep", **{**EXACT, **own})
+    truth = losses_alone(data, "asgat-deep", config)
+    assert len(truth) == 20
+    for ranks in (2, 4):
+        assert near(losses_of_ranks(workers, ranks, data, "asgat-deep", config), truth) < 1e-5
+    double = losses_alone(data, "asgat-deep", config, torch.float64)
+    assert near(losses_of_ranks(workers, 2, data, "asgat-deep", config, torch.float64), double) < 1e-12
+
+
+def test_a_model_without_attention_is_trained_on_ranks_too(workers):
+    """It has no table, and no exact sums; all that ranks do in another order are sums over nodes."""
+    data = contextual_sbm(num_nodes=160, num_features=16, seed=4)
+    config = make_config("asgat-deep", hidden=8, order=4, dropout=0.0, epochs=5, channels="filters+mean")
+    truth = losses_alone(data, "asgat-deep", config, torch.float64)
+    assert near(losses_of_ranks(workers, 3, data, "asgat-deep", config, torch.float64), truth) < 1e-10
+
+
+def test_an_ensemble_on_ranks_is_that_of_a_single_process(workers, tmp_path):
+    data = contextual_sbm(num_nodes=160, num_features=16, seed=4)
+    own = dict(members=3, propagate=True, jump=True, balanced=True, balance=0.5, similar=2, epochs=5)
+    config = make_config("asgat-plus", **{**EXACT, **own})
+    whole = run(data, "asgat-plus", config, [0], out=tmp_path / "alone")["rows"][0]
+    found = train_in_pool(workers, 2, data, "asgat-plus", config)["rows"][0]
+    for key in ("epochs", "best_epoch", "val_score", "micro_f1", "macro_f1"):
+        assert found[key] == whole[key], key
+    for key in ("val_loss", "certified_share", "mean_bound"):
+        assert found[key] == pytest.approx(whole[key], abs=1e-6), key
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["cora", "squirrel-directed", "50000"])
+def test_asgat_deep_on_ranks_takes_the_steps_of_a_single_process_on_large_graphs(workers, name):
+    own = {**EXACT, "lr": 2e-3, "hidden": 16, "heads": 4, "order": 6, "channels": "attention+filters+mean"}
+    made = contextual_sbm(num_nodes=50_000, mean_degree=10.0, num_features=16, seed=0) if name.isdecimal() else None
+    data, config = made or load_dataset(name), make_config("asgat-deep", **own)
+    truth = losses_alone(data, "asgat-deep", config)
+    for ranks in (2, 4):
+        assert near(losses_of_ranks(workers, ranks, data, "asgat-deep", config), truth) < 1e-5
+
+
 @st.composite
 def trained_in_parts(draw):
     """A graph, a model and settings of every kind that reaches a weight."""
     plus = draw(st.booleans())
-    own = dict(
+    own: dict[str, Any] = dict(
         layers=draw(st.integers(1, 3)),
         out_heads=draw(st.integers(1, 2)),
         k=draw(st.integers(1, 6)),
@@ -319,13 +376,16 @@ def trained_in_parts(draw):
         storage=draw(st.sampled_from(["float32", "float16"])),
     )
     if plus:
-        own |= {name: draw(st.booleans()) for name in ("root", "mix", "jump")}
+        own |= {name: draw(st.booleans()) for name in ("root", "mix", "jump", "propagate", "balanced", "adjacency")}
+        own["similar"] = draw(st.integers(0, 2))
         own["filter"] = draw(st.sampled_from(["mlp", "heat", "polynomial"]))
     own["filter_activation"] = draw(st.sampled_from(["none", "relu", "tanh"]))
     model = "asgat-plus" if plus else draw(st.sampled_from(["asgat-cheb", "asgat-linear"]))
     if model == "asgat-linear":
         own["layers"] = max(2, own["layers"])
     data = contextual_sbm(num_nodes=draw(st.integers(40, 120)), num_features=8, seed=draw(st.integers(0, 99)))
+    if plus and not own["similar"]:
+        data = in_components(data, directed=draw(st.booleans()))
     return data, model, make_config(model, **{**EXACT, **own})
 
 

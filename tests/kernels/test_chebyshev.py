@@ -57,6 +57,41 @@ def test_values_and_gradients(name, shape, order, device):
         torch.testing.assert_close(ours, theirs, atol=1e-9, rtol=0)
 
 
+class Mirror:
+    """A boundary whose missing rows are copies of known ones, as if another process held the same rows."""
+
+    def __init__(self, nodes):
+        self.num_needed, self.nodes, self.fills = len(nodes), nodes, 0
+
+    def fill(self, rows):
+        rows[len(rows) - self.num_needed :] = rows[self.nodes.to(rows.device)]
+        self.fills += 1
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("signals", [1, 2])
+def test_rows_that_are_filled_in_count_as_those_they_copy(device, signals):
+    """Columns of X that are moved to the boundary change nothing: values, gradients and the bits of rows."""
+    graph = ZOO["generic"]
+    indptr, index, value = matrix(graph, device)
+    moved = torch.arange(graph.num_nodes)[::2]
+    number = torch.arange(graph.num_nodes)
+    number[moved] = graph.num_nodes + torch.arange(len(moved))
+    c, x = problem(graph, (1, 2, signals, 3), 4, device)
+    boundary = Mirror(moved)
+    out = chebyshev_filter(indptr, number.to(device)[index], value, c, x, boundary)
+    assert boundary.fills == 4, "once per order"
+    whole = chebyshev_filter(indptr, index, value, c, x)
+    assert torch.equal(out, whole) if device == "cpu" else torch.allclose(out, whole)
+    grad = torch.randn(out.shape, dtype=out.dtype, generator=torch.Generator().manual_seed(1)).to(device)
+    for ours, theirs in zip(
+        torch.autograd.grad(out, (c, x), grad), torch.autograd.grad(whole, (c, x), grad), strict=True
+    ):
+        torch.testing.assert_close(ours, theirs)
+    plainly = plain.chebyshev_filter(indptr, number.to(device)[index], value, c, x, boundary)
+    torch.testing.assert_close(plainly, out)
+
+
 @pytest.mark.parametrize("device", DEVICES)
 def test_the_plain_form_agrees(device):
     graph = ZOO["generic too"]

@@ -10,7 +10,7 @@ from asgat.graph import Graph
 from asgat.nn import ASGATConv
 from asgat.nn.attention import attend
 from asgat.spectral.chebyshev_interpolation import ChebyshevInterpolation
-from asgat.spectral.graph_operator import as_graph_operator
+from asgat.spectral.signal_operator import as_signal_operator
 from asgat.tables import RowOperator, TableOperator
 
 F64 = torch.float64
@@ -110,9 +110,9 @@ def test_rows_of_an_exact_table_are_certified_as_in_the_whole(path_graph_operato
 
 def test_rows_cannot_filter_signals(path_graph_operators):
     whole, rows = path_graph_operators
-    assert as_graph_operator(whole) is whole
+    assert as_signal_operator(whole) is whole
     with pytest.raises(AsgatError, match="RowOperator holds only some rows of a graph and cannot filter a signal"):
-        as_graph_operator(rows)
+        as_signal_operator(rows)
 
 
 def path_graph():

@@ -17,11 +17,12 @@ from asgat.cli.embed import embed
 from asgat.cli.explain import explain, report
 from asgat.cli.fit import fit, predict
 from asgat.cli.models import datasets, models
-from asgat.cli.output import begin_output, console, detail, end_output, errors
+from asgat.cli.output import begin_output, console, detail, end_output, errors, printable
 from asgat.cli.reproduce import reproduce
 from asgat.cli.runs import runs
 from asgat.cli.train import compare, train
 from asgat.cli.tune import tune
+from asgat.distributed.launcher import report_to_launcher
 from asgat.errors import AsgatError, hardware_error
 from asgat.threads import wait_passively
 
@@ -102,6 +103,7 @@ def main() -> None:
 
 def fail(sentence: str) -> NoReturn:
     errors.print(f"[bold red]error:[/] {escape(sentence)}", soft_wrap=True)
+    report_to_launcher(printable(sentence))
     sys.exit(2)
 
 

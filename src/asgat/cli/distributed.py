@@ -38,6 +38,7 @@ def train_in_parts(
     from asgat.memory import keep_freed_memory
     from asgat.training.runner import Callbacks
 
+    data = data.to_dataset() if data.directed and not isinstance(data, Dataset) else data
     source = InMemory(data, config) if isinstance(data, Dataset) else data
     check_distributed(model, config, source)
     lost_rank.status = "the ranks joined"
@@ -59,8 +60,9 @@ def train_in_parts(
     console.print(result_table(result))
     for rank, part in enumerate(result["rows"][-1].get("ranks", [])):
         say(
-            f"rank {rank}: {part['nodes']:,} nodes, table {part['table_mb']:.0f} MiB, "
-            f"{part['needed_rows']:,} rows from others, peak {part['peak_memory_mb']:,.0f} MiB"
+            f"rank {rank}: {part['nodes']:,} nodes, table {part['table_mb']:.0f} MiB, features "
+            f"{part['features_mb']:.0f} MiB, {part['needed_rows']:,} rows from others to attend to, "
+            f"{part['boundary_rows']:,} to filter, peak {part['peak_memory_mb']:,.0f} MiB"
         )
     say(f"run directory:   {out}")
     write_json(json, result)

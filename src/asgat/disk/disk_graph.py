@@ -97,6 +97,16 @@ class OnDiskGraph:
         self._check_rows()
         return SparseRows(*(self._map(name) for name in ("indptr", "indices", "shifted", "records")))
 
+    def mean_rows(self, first: int, last: int) -> sp.csr_array:
+        """Rows ``first`` to ``last - 1`` of the matrix that takes the mean over neighbours, weighted as the edges."""
+        bounds = self._map("indptr")[first : last + 1]
+        entries = slice(int(bounds[0]), int(bounds[-1]))
+        column = np.array(self._map("indices")[entries])
+        weight = np.array(self._map("weight")[entries]) if self.header.weighted else np.ones(len(column))
+        rows = sp.csr_array((weight, column, bounds - bounds[0]), shape=(last - first, self.num_nodes))
+        rows.data /= np.repeat(rows.sum(axis=1), np.diff(rows.indptr))
+        return rows
+
     def features(self, first: int, last: int) -> npt.NDArray[np.float32]:
         """Feature rows of the nodes ``first`` to ``last - 1``."""
         rows = np.array(self._map("features")[first:last])

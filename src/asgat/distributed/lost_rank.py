@@ -6,6 +6,8 @@ import socket
 import sys
 import threading
 
+from asgat.distributed.launcher import report_to_launcher
+
 LOST = 3  # exit code of a rank that lost another
 
 
@@ -22,8 +24,10 @@ class LostRankExit:
         """Reports it and ends this process: leaving in order would wait for the lost one."""
         if self._said.acquire(blocking=False):
             detail = f" ({why})" if why else ""
-            sys.stderr.write(f"Rank {self.rank}: another rank was lost while {self.status}{detail}; {self.remedy}.\n")
+            sentence = f"Rank {self.rank}: another rank was lost while {self.status}{detail}; {self.remedy}."
+            sys.stderr.write(f"{sentence}\n")
             sys.stderr.flush()
+            report_to_launcher(sentence)
             os._exit(LOST)
 
     def on_terminate(self) -> None:

@@ -65,6 +65,12 @@ class Group:
         return cls(rank, size, device, lost_rank)
 
     @property
+    def on_machine(self) -> int:
+        """Number of ranks on this machine, as the launcher says; all of them where it does not."""
+        local = os.environ.get("LOCAL_WORLD_SIZE", "")
+        return int(local) if local.isdecimal() else self.size
+
+    @property
     def first(self) -> bool:
         """Whether this rank is the one that writes."""
         return self.rank == 0

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from asgat.config import TrainConfig
+from asgat.config import SpectralConfig, TrainConfig
 from asgat.data.dataset import Split
 from asgat.distributed.process_group import Group
 from asgat.distributed.shard import Shard, Source, build_shard
@@ -20,14 +20,14 @@ from asgat.errors import AsgatError
 from asgat.nn.attention_model import AttentionModel
 from asgat.nn.registry import model_spec
 from asgat.training.checkpoint import Checkpointer, decode
-from asgat.training.loop import train_runs
+from asgat.training.loop import ensemble_result, members_of, train_runs
 from asgat.training.metrics import roc_auc
-from asgat.training.objective import share
+from asgat.training.objective import class_weights, share
 from asgat.training.program import Program, Task
 from asgat.training.result import describe_settings, result_row, summarise
 from asgat.training.run_directory import RunDirectory
 from asgat.training.run_state import DivergedError, Epoch, Job, Run, State, run_seed
-from asgat.training.runner import Callbacks, model_metadata, split_number
+from asgat.training.runner import Callbacks, model_metadata, model_sizes, split_number
 
 EVERY = 5  # epochs between checkpoints
 
@@ -81,10 +81,11 @@ def run_distributed(
         shard = build_shard(source, model, config, group, dtype, callbacks.building if group.first else None)
         ranks = {"build_s": time.perf_counter() - started, **shard.figures()}
         if callbacks.built:
-            callbacks.built(0)
+            assert isinstance(config, SpectralConfig)
+            callbacks.built(group.on_machine * shard.step_bytes(config))  # each rank sees the same free memory
 
     def build(own: TrainConfig) -> nn.Module:
-        return model_spec(model).make(own, source.num_features, source.num_classes, source.num_nodes).to(dtype)
+        return model_spec(model).make(own, *model_sizes(source).values()).to(dtype)
 
     def progress(job: Job, epoch: Epoch) -> None:
         if callbacks.progress and group.first:
@@ -93,14 +94,14 @@ def run_distributed(
     for i in missing:
         split = source.split(split_number(source.name, i, source.num_splits), shard.first, shard.last)
         job = Job(split, run_seed(seed, i, source.num_splits), config, i)
-        part = ShardSplit(shard, split, source, group)
+        part = ShardSplit(shard, split, source, group, config)
         task = Task(build, (shard.x, shard.operator), shard.y, source.metric)
-        run = Run(job, part.baseline)
+        members = [Run(member, part.baseline) for member in members_of(job)]
         times: list[float] = []
         make = partial(ShardedProgram, part=part, times=times, say=say if group.first else None)
-        for _ in train_runs(task, [run], 1, progress, checkpointer, make):
+        for _ in train_runs(task, members, 1, progress, checkpointer, make):
             pass
-        outcome = run.outcome()
+        outcome = ensemble_result(task, job, [run.outcome() for run in members], part.evaluate)
         if isinstance(outcome, DivergedError):
             raise outcome
         epoch_s = statistics.median(times[2:] or times or [0.0])  # the first ones compile
@@ -148,7 +149,7 @@ class RankCheckpointer(Checkpointer):
 class ShardSplit:
     """The nodes of one rank that a run trains, validates and tests on, and their number over all ranks."""
 
-    def __init__(self, shard: Shard, split: Split, source: Source, group: Group) -> None:
+    def __init__(self, shard: Shard, split: Split, source: Source, group: Group, config: TrainConfig) -> None:
         self.shard, self.group, self.metric, self.num_classes = shard, group, source.metric, source.num_classes
         self.nodes = {name: torch.from_numpy(part).to(group.device) for name, part in split.parts().items()}
         self.labels = {name: shard.y[nodes] for name, nodes in self.nodes.items()}
@@ -160,13 +161,16 @@ class ShardSplit:
                 raise AsgatError(f"The split has no {name} nodes; training, choosing and reporting need some of each.")
         if self.metric == "roc_auc" and int((counts[1:] > 0).sum()) < 4:
             raise AsgatError("The validation or test nodes are of one class; roc_auc is not defined. Use micro_f1.")
+        self.weight = class_weights(counts[0], config.balance) if config.balanced else None  # in the training loss
         majority = int(counts[0].argmax())
         self.baseline = 0.5 if self.metric == "roc_auc" else int(counts[1, majority]) / self.totals["val"]
 
     def loss(self, logits: Tensor, name: str) -> Tensor:
         """This rank's share of the mean loss of a part of the split."""
-        chosen = logits.index_select(0, self.nodes[name])
-        loss: Tensor = F.cross_entropy(chosen, self.labels[name], reduction="sum") / self.totals[name]
+        chosen, labels = logits.index_select(0, self.nodes[name]), self.labels[name]
+        if self.weight is not None and name == "train":
+            return F.cross_entropy(chosen, labels, reduction="none") @ self.weight[labels].to(chosen.dtype)
+        loss: Tensor = F.cross_entropy(chosen, labels, reduction="sum") / self.totals[name]
         return loss
 
     def validate(self, logits: Tensor) -> tuple[Tensor, Tensor]:
@@ -199,9 +203,15 @@ class ShardSplit:
         }
 
     @torch.no_grad()
+    def evaluate(self, model: nn.Module) -> dict[str, Any]:
+        """:meth:`scores` of the model's logits."""
+        return self.scores(model.eval()(self.shard.x, self.shard.operator))
+
+    @torch.no_grad()
     def certified_figures(self, model: nn.Module, state: State) -> dict[str, Any]:
         """How far the attention can be from the paper's, where the table's rows are proven; nothing otherwise."""
-        if not isinstance(model, AttentionModel) or not self.shard.operator.table.exact:
+        table = self.shard.operator.table
+        if not isinstance(model, AttentionModel) or not model.convs or table is None or not table.exact:
             return {}
         model.to(self.group.device).load_state_dict(state)
         certificates = model.certificates(self.shard.operator)

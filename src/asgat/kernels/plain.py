@@ -1,6 +1,7 @@
 """The same operators in plain PyTorch, for devices without compiled kernels: slower, with more memory."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -38,26 +39,44 @@ def csr_matmul(indptr: Tensor, index: Tensor, value: Tensor, dense: Tensor) -> T
     return out.index_add_(-2, row, dense.index_select(-2, index) * value.unsqueeze(-1))
 
 
-def chebyshev_filter(indptr: Tensor, index: Tensor, value: Tensor, coefficients: Tensor, signal: Tensor) -> Tensor:
-    terms = _chebyshev_terms(indptr, index, value, signal, coefficients.size(2) - 1)
+def chebyshev_filter(
+    indptr: Tensor, index: Tensor, value: Tensor, coefficients: Tensor, signal: Tensor, boundary: Any = None
+) -> Tensor:
+    terms = _chebyshev_terms(indptr, index, value, signal, coefficients.size(2) - 1, boundary)
     return torch.einsum("rhi,irnhf->rnhf", coefficients, terms.expand(-1, -1, -1, coefficients.size(1), -1))
 
 
 def chebyshev_filter_grad(
-    indptr: Tensor, index: Tensor, value: Tensor, coefficients: Tensor, signal: Tensor, grad: Tensor
+    indptr: Tensor,
+    index: Tensor,
+    value: Tensor,
+    coefficients: Tensor,
+    signal: Tensor,
+    grad: Tensor,
+    boundary: Any = None,
 ) -> tuple[Tensor, Tensor]:
-    terms = _chebyshev_terms(indptr, index, value, grad, coefficients.size(2) - 1)
+    terms = _chebyshev_terms(indptr, index, value, grad, coefficients.size(2) - 1, boundary)
     to_coefficients = torch.einsum("irnhf,rnhf->rhi", terms, signal.expand_as(grad))
     to_signal = torch.einsum("rhi,irnhf->rnhf", coefficients, terms)
     return to_coefficients.contiguous(), to_signal.sum_to_size(signal.shape)
 
 
-def _chebyshev_terms(indptr: Tensor, index: Tensor, value: Tensor, signal: Tensor, order: int) -> Tensor:
+def _chebyshev_terms(
+    indptr: Tensor, index: Tensor, value: Tensor, signal: Tensor, order: int, boundary: Any = None
+) -> Tensor:
     """T_0(X) x, … for signals [R, N, heads, F], [order + 1, R, N, heads, F]."""
+
+    def product(term: Tensor) -> Tensor:
+        if boundary is not None:
+            own, term = term, term.new_empty(1, term.size(1) + boundary.num_needed, term.size(2))
+            term[:, : own.size(1)] = own
+            boundary.fill(term[0])
+        return csr_matmul(indptr, index, value, term)
+
     flat = signal.flatten(2)
-    terms = [flat, csr_matmul(indptr, index, value, flat)]
+    terms = [flat, product(flat)]
     for _ in range(order - 1):
-        terms.append(2.0 * csr_matmul(indptr, index, value, terms[-1]) - terms[-2])
+        terms.append(2.0 * product(terms[-1]) - terms[-2])
     return torch.stack(terms).view(-1, *signal.shape)
 
 

@@ -74,6 +74,11 @@ class SparseFeatures:
         return self.value.device
 
     @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(int(getattr(self, field.name).nbytes) for field in fields(self))
+
+    @property
     def density(self) -> float:
         """Share of the N · F entries that are stored."""
         return self.value.numel() / max(1, self.shape.numel())

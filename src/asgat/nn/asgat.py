@@ -144,9 +144,9 @@ class ASGAT(AttentionModel):
 
         The other arguments are those of :meth:`ASGATConv.forward`; :meth:`certificates` bounds the attention's error.
         """
-        check_nodes(x, self.num_nodes)
         convs = self.convs
         operator = self.operator_for(x, edge_index, edge_weight)
+        check_nodes(operator, self.directed, self.num_nodes)
         hidden: Features = x
         for index in range(len(self.layers)):
             out = hidden = self.apply_layer(index, hidden, operator, x)
@@ -182,7 +182,11 @@ def with_adjacency(x: npt.NDArray[np.float32], graph: Graph) -> sp.csr_array:
 
     Of a directed graph [N, F + 2N]: at 2u + 1 the edge to u, at 2u that from u, both as in the double cover.
     """
-    rows = graph.normalised_adjacency if not graph.directed else graph.double_cover.normalised_adjacency
-    if graph.directed:
+    return append_adjacency(x, graph.spectral_graph.normalised_adjacency)
+
+
+def append_adjacency(x: npt.NDArray[np.float32], rows: sp.csr_array) -> sp.csr_array:
+    """Features [n, F] of some nodes followed by their rows of an adjacency matrix, two per node of a double cover."""
+    if rows.shape[0] != len(x):
         rows = rows[0::2] + rows[1::2]
     return sp.csr_array(sp.hstack([sp.csr_array(x), rows], dtype=np.float32))

@@ -12,7 +12,7 @@ from asgat.kernels import dropout, gather_sum, row_softmax
 from asgat.kernels.dropout import Probability, drops
 from asgat.kernels.each_run import each_run
 from asgat.spectral.certificate import Certificate
-from asgat.spectral.graph_operator import as_graph_operator
+from asgat.spectral.signal_operator import as_signal_operator
 from asgat.spectral.spectral_operator import SpectralOperator, check_k
 
 
@@ -121,8 +121,8 @@ def attend(
 def filtered(operator: SpectralOperator, filter: SpectralFilter, signal: Tensor) -> Tensor:
     """The signal [N, F] filtered by the response of one head; [R, N, F] for stacked runs, each by its own."""
     if not isinstance(filter, FilterStack):
-        return as_graph_operator(operator).apply(filter, signal.reshape(signal.shape[-2:])).view(signal.shape)
+        return as_signal_operator(operator).apply(filter, signal.reshape(signal.shape[-2:])).view(signal.shape)
     if operator.stacks_heads:
-        return as_graph_operator(operator).apply(filter, signal)
+        return as_signal_operator(operator).apply(filter, signal)
     runs = zip(filter.each(), signal.unbind(), strict=True)
-    return torch.cat([as_graph_operator(operator).apply(single, own) for single, own in runs])
+    return torch.cat([as_signal_operator(operator).apply(single, own) for single, own in runs])

@@ -6,7 +6,6 @@ import torch
 from torch import Tensor, nn
 
 from asgat.errors import AsgatError
-from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.asgat_conv import ASGATConv
 from asgat.nn.filter_conv import SpectralFilterConv
 from asgat.nn.operator_builder import Features, GraphLike
@@ -47,10 +46,11 @@ class AttentionModel(nn.Module, ABC):
         return [attention.certificate for attention in attentions if attention.certificate is not None]
 
 
-def check_nodes(x: Tensor | SparseFeatures, num_nodes: int | None) -> None:
-    """Refuses features of another graph than the one whose nodes a model has weights for."""
-    if num_nodes is not None and x.size(0) != num_nodes:
+def check_nodes(operator: SpectralOperator, directed: bool, num_nodes: int | None) -> None:
+    """Refuses another graph than the one whose nodes a model has weights for."""
+    found = operator.graph_size // (2 if directed else 1)
+    if num_nodes is not None and found != num_nodes:
         raise AsgatError(
             f"This model has weights for the {num_nodes} nodes of the graph it was trained on; it cannot run on one "
-            f"with {x.size(0)}. Train with adjacency=false for a model of any graph."
+            f"with {found}. Train with adjacency=false for a model of any graph."
         )

@@ -12,8 +12,8 @@ from asgat.filters import PolynomialFilter, WalkFilter
 from asgat.graph import Graph
 from asgat.memory import available_memory
 from asgat.nn.operator_builder import OperatorFactory
-from asgat.spectral import ChebyshevOperator, GraphOperator
-from asgat.spectral.graph_operator import as_graph_operator
+from asgat.spectral import ChebyshevOperator
+from asgat.spectral.signal_operator import SignalOperator, as_signal_operator
 
 _NO_EDGE = 1e-9  # of a normalised weight: rounding leaves far less where there is no edge
 _LOG_ONE = 1e-12  # rounding leaves less of log 1, a frequent value in symmetric graphs
@@ -125,10 +125,10 @@ def deepwalk_matrix(
 
 def _make(
     operator: OperatorFactory | None, graph: Graph, degree: int, dtype: torch.dtype, device: torch.device | str = "cpu"
-) -> GraphOperator:
+) -> SignalOperator:
     """The operator of a graph; without a factory the Chebyshev one that is exact for polynomials of this degree."""
     if operator is not None:
-        return as_graph_operator(operator(graph, dtype=dtype, device=device))
+        return as_signal_operator(operator(graph, dtype=dtype, device=device))
     return ChebyshevOperator(graph, order=max(1, degree), dtype=dtype, device=device, cache_bytes=0)
 
 

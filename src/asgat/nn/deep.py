@@ -18,7 +18,7 @@ from asgat.nn.joined_linear import joined_linear
 from asgat.nn.operator_builder import OperatorBuilder
 from asgat.nn.rows import by_node, gelu, layer_norm, linear
 from asgat.spectral import SpectralOperator
-from asgat.spectral.graph_operator import as_graph_operator
+from asgat.spectral.signal_operator import as_signal_operator
 
 
 class DeepBlock(nn.Module):
@@ -91,7 +91,7 @@ class DeepBlock(nn.Module):
         z = self.normalise(h, operator)
         others = [] if self.filters is None else [self.filters(z, operator)]
         if self.mean:
-            mean = as_graph_operator(operator).neighbour_mean(z)
+            mean = as_signal_operator(operator).neighbour_mean(z)
             others.append(by_node(mean) if self.directed else mean)
         return self.update(h, z, others, operator)
 
@@ -221,8 +221,8 @@ class ASGATDeep(AttentionModel):
         return_attention_weights: bool = False,
     ) -> Tensor | tuple[Tensor, list[SparseAttention]]:
         """Logits, or ``(logits, attentions)`` with the attention of every block; arguments as for ``ASGAT``."""
-        check_nodes(x, self.num_nodes)
         operator = self.operator_for(x, edge_index, edge_weight)
+        check_nodes(operator, self.operators.directed, self.num_nodes)
         h = self.encode(x, operator)
         for block in self.blocks:
             h = block(h, operator)

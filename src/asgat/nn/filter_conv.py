@@ -14,7 +14,7 @@ from asgat.nn.layer_cache import LayerCache
 from asgat.nn.operator_builder import OperatorBuilder, OperatorFactory
 from asgat.nn.rows import by_copy, by_node, product
 from asgat.spectral import SpectralOperator
-from asgat.spectral.graph_operator import as_graph_operator
+from asgat.spectral.signal_operator import as_signal_operator
 
 
 class SpectralFilterConv(nn.Module):
@@ -90,7 +90,7 @@ class SpectralFilterConv(nn.Module):
         edge_weight: Tensor | None = None,
     ) -> Tensor:
         """Runs the layer; arguments are those of :meth:`ASGATConv.forward`."""
-        operator = as_graph_operator(self.operators(x, edge_index, edge_weight))
+        operator = as_signal_operator(self.operators(x, edge_index, edge_weight))
         if self.weight is not None:
             signal = by_copy(product(x, self.weight, operator), self.operators.copies)
         else:

@@ -96,20 +96,18 @@ def plan(graph: Graph, config: SpectralConfig, device: torch.device | str = "cpu
     form = choose_form(graph, config)
     n = graph.num_nodes
     k = n if config.k is None or (config.k > n and "table" not in form) else config.k  # a table pads its rows to k
-    last = config.out_heads if isinstance(config, ASGATConfig) else config.heads
-    layers = [config.heads] * (config.layers - 1) + [last]
-    item, pair = (8, 60) if config.exact_sums else (4, 36)  # position, index, score, weight, dropout and two gradients
-    matrices = 0
+    heads = max(_heads_of_layers(config))
+    matrices = in_pair = 0
     if form == "matrix":
         size, matrices = sizes.OperatorSize(0, 0), 2
     elif form == "exact":
-        size = sizes.exact_size(n, max(layers))
+        size = sizes.exact_size(n, heads)
     elif form == "dense":
         arma = config.operator == "arma"
         orders = sizes.ARMA_ORDERS if arma else config.order + 1
-        size = (sizes.arma_size if arma else sizes.dense_size)(n, orders, max(layers), config.k is None)
+        size = (sizes.arma_size if arma else sizes.dense_size)(n, orders, heads, config.k is None)
         matrices = 2
-        pair += 0 if config.k is None else 4 * orders
+        in_pair = 0 if config.k is None else 4 * orders
     else:
         orders, matrices = config.order + 1, 3
         candidates, entry = table_candidates(n, config), getattr(torch, config.storage).itemsize
@@ -121,17 +119,35 @@ def plan(graph: Graph, config: SpectralConfig, device: torch.device | str = "cpu
     operator = size.held + matrices * 12 * (graph.num_entries + n)
     if graph.folder is not None and config.batch_size is not None and "table" in form:  # of which parts are mapped
         operator = 16 * n
-    attention = size.scores + sum(layers) * n * k * pair if config.attends else 0
-    if isinstance(config, ASGATDeepConfig):
-        per_node = _rows_per_node(config, nodes, torch.device(device))
-    else:
-        per_node = sum(4 * heads + 2 for heads in layers)
-    features = per_node * item * n * config.hidden
+    attention, features = step_size(config, nodes, n, k, torch.device(device), in_pair)
+    attention += size.scores if config.attends else 0
     if config.batch_size is not None:
         part = min(1.0, BATCH_ROWS * config.batch_size / max(n, 1))
         attention, features = int(part * attention), int(part * features) + min(KEPT_BYTES, features)
     parts = {"operator": operator, "building": size.building, "attention": attention, "features": features}
     return Plan(form, operator + max(size.building, attention + features), parts)
+
+
+def step_size(
+    config: SpectralConfig, nodes: int, rows: int, k: int, device: torch.device, in_pair: int = 0
+) -> tuple[int, int]:
+    """Bytes of the attention and of the features of a training step, for some nodes.
+
+    ``rows`` are those of their operator, two per node of a double cover; ``in_pair`` are more bytes per attended pair.
+    """
+    item, pair = (8, 60) if config.exact_sums else (4, 36)  # position, index, score, weight, dropout and two gradients
+    layers = _heads_of_layers(config)
+    attention = sum(layers) * rows * k * (pair + in_pair) if config.attends else 0
+    if isinstance(config, ASGATDeepConfig):
+        per_node = _rows_per_node(config, nodes, device)
+    else:
+        per_node = sum(4 * heads + 2 for heads in layers)
+    return attention, per_node * item * rows * config.hidden
+
+
+def _heads_of_layers(config: SpectralConfig) -> list[int]:
+    last = config.out_heads if isinstance(config, ASGATConfig) else config.heads
+    return [config.heads] * (config.layers - 1) + [last]
 
 
 def _rows_per_node(config: ASGATDeepConfig, nodes: int, device: torch.device) -> int:

@@ -12,9 +12,10 @@ from torch import Tensor
 
 from asgat.errors import AsgatError
 from asgat.graph import Graph
-from asgat.kernels import chebyshev_filter
+from asgat.kernels.chebyshev import Boundary, chebyshev_filter
 
 LambdaMax = Literal["bound", "lanczos"]
+CSR = tuple[Tensor, Tensor, Tensor]  # indptr, index, value
 
 
 class ShiftedLaplacian:
@@ -46,7 +47,7 @@ class ShiftedLaplacian:
         return torch_csr(self.matrix, torch.float64, self.device)
 
     @cached_property
-    def _arrays(self) -> tuple[Tensor, Tensor, Tensor]:
+    def _arrays(self) -> CSR:
         indptr, index = (torch.from_numpy(part.astype("int64")) for part in (self.matrix.indptr, self.matrix.indices))
         value = torch.from_numpy(self.matrix.data).to(self.device, self.dtype)
         return indptr.to(self.device), index.to(self.device), value
@@ -67,15 +68,11 @@ class ShiftedLaplacian:
         """
         if signal.dim() == 3:  # each as a run of one head
             return chebyshev_filter(*self._arrays, coefficients.unsqueeze(1), signal.unsqueeze(2)).squeeze(2)
-        shared = signal.unsqueeze(1).unsqueeze(0)
-        return chebyshev_filter(*self._arrays, coefficients.unsqueeze(0), shared).squeeze(0).transpose(0, 1)
+        return filter_by_each(self._arrays, coefficients, signal)
 
     def filter_channels(self, coefficients: Tensor, signal: Tensor) -> Tensor:
         """As :meth:`apply`, with every head on its slice of the channels: [N, F] → [N, F], or of stacked runs."""
-        runs, nodes, width = signal.shape if signal.dim() == 3 else (1, *signal.shape)
-        heads = coefficients.size(0) // runs
-        slices = signal.reshape(runs, nodes, heads, width // heads)
-        return chebyshev_filter(*self._arrays, coefficients.view(runs, heads, -1), slices).view(signal.shape)
+        return filter_slices(self._arrays, coefficients, signal)
 
     def to(self, device: torch.device, dtype: torch.dtype) -> Self:
         moved = copy.copy(self)
@@ -83,6 +80,20 @@ class ShiftedLaplacian:
         for cached in ("_csr", "_double", "_arrays"):
             moved.__dict__.pop(cached, None)
         return moved
+
+
+def filter_by_each(arrays: CSR, coefficients: Tensor, signal: Tensor, boundary: Boundary | None = None) -> Tensor:
+    """A signal [N, F] filtered by every head, [heads, N, F]; ``arrays`` are X in CSR form, or some rows of it."""
+    shared = signal.unsqueeze(1).unsqueeze(0)
+    return chebyshev_filter(*arrays, coefficients.unsqueeze(0), shared, boundary).squeeze(0).transpose(0, 1)
+
+
+def filter_slices(arrays: CSR, coefficients: Tensor, signal: Tensor, boundary: Boundary | None = None) -> Tensor:
+    """A signal [N, F], or [R, N, F], with every head on its slice of the channels; as :func:`filter_by_each`."""
+    runs, nodes, width = signal.shape if signal.dim() == 3 else (1, *signal.shape)
+    heads = coefficients.size(0) // runs
+    slices = signal.reshape(runs, nodes, heads, width // heads)
+    return chebyshev_filter(*arrays, coefficients.view(runs, heads, -1), slices, boundary).view(signal.shape)
 
 
 def polynomials(product: Callable[[Any], Any], signal: Any, order: int) -> Iterator[Any]:

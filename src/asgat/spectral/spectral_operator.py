@@ -98,6 +98,11 @@ class SpectralOperator(ABC):
         return self.device.type != "cpu" and not self.records_fallbacks
 
     @property
+    def graph_size(self) -> int:
+        """Number of nodes of the graph, where the operator has only some of their rows."""
+        return self.num_nodes
+
+    @property
     def num_inputs(self) -> int:
         """Rows of features a layer on this operator is given: one per node, the operator's rows first."""
         return self.num_nodes

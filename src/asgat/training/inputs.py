@@ -75,7 +75,7 @@ def prepare_graph(
     return model_spec(model).prepare(graph_for(dataset, config), config, device, building, dataset.relations)
 
 
-def check_direction(dataset: Dataset, model: str) -> None:
+def check_direction(dataset: Any, model: str) -> None:
     """Refuses an unknown model, and a directed graph for one that cannot use directions."""
     usable = model_spec(model).directed
     if dataset.directed and not usable:

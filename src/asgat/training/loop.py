@@ -88,7 +88,7 @@ def train_jobs(
         progress: called with the job and every epoch.
         checkpointer: saves unfinished runs, and has those of an earlier start.
     """
-    members = [(position, member) for position, job in enumerate(jobs) for member in _members(job)]
+    members = [(position, member) for position, job in enumerate(jobs) for member in members_of(job)]
     labels = task.y.cpu().numpy()
     runs = [Run(member, baseline_score(labels, member.split, task.metric)) for _, member in members]
     for index, _ in train_runs(task, runs, at_once, progress, checkpointer):
@@ -98,26 +98,35 @@ def train_jobs(
             for run in own:
                 run.reported = True
             outcomes = [run.outcome() for run in own]
-            yield position, outcomes[0] if len(outcomes) == 1 else ensemble_result(task, jobs[position], outcomes)
+            yield position, ensemble_result(task, jobs[position], outcomes)
 
 
-def _members(job: Job) -> list[Job]:
+def members_of(job: Job) -> list[Job]:
+    """The job itself, or those of the networks of an ensemble."""
     if job.config.members == 1:
         return [job]
     config = job.config.replace(members=1)
     return [Job(job.split, member_seed(job.seed, i), config, job.run, i) for i in range(job.config.members)]
 
 
-def ensemble_result(task: Task, job: Job, outcomes: Sequence[Outcome]) -> Outcome:
-    """The result of an ensemble from those of its networks."""
+def ensemble_result(
+    task: Task, job: Job, outcomes: Sequence[Outcome], score: Callable[[nn.Module], dict[str, Any]] | None = None
+) -> Outcome:
+    """The result of an ensemble from those of its networks; a single one has its own.
+
+    ``score`` gives the scores of a model where the task has only some of the nodes.
+    """
+    if len(outcomes) == 1:
+        return outcomes[0]
     members = [outcome for outcome in outcomes if isinstance(outcome, RunResult)]
     if len(members) < len(outcomes):
         return next(outcome for outcome in outcomes if isinstance(outcome, DivergedError))
     state = {f"members.{i}.{name}": value for i, one in enumerate(members) for name, value in one.state.items()}
     model = task.example(job.config)
     model.load_state_dict(state)
+    model.to(task.y.device)
     with Layout.of(task, job.config).limit():
-        scores = evaluate(model.to(task.y.device), task.inputs, task.y, job.split, task.metric)
+        scores = score(model) if score else evaluate(model, task.inputs, task.y, job.split, task.metric)
     return RunResult(
         seed=job.seed,
         epochs=sum(member.epochs for member in members),

@@ -50,6 +50,12 @@ def balanced_weights(labels: Tensor, balance: float = 1.0) -> Tensor:
     return weights / weights.sum()
 
 
+def class_weights(sizes: Tensor, balance: float = 1.0) -> Tensor:
+    """The :func:`balanced_weights` of a node of each class, [classes], from the number of nodes in each."""
+    weights = sizes.double().clamp(min=1).pow(-balance)  # a class without nodes has no weight to divide
+    return weights / (sizes * weights).sum()
+
+
 def score(logits: Tensor, labels: Tensor, metric: str) -> Tensor:
     """The score of some nodes by a metric, higher is better, in double precision on their device.
 

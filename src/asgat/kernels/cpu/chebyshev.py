@@ -5,6 +5,7 @@ that sums over nodes do not depend on the number of heads.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,11 +16,13 @@ from asgat.kernels.each_run import aligned
 ROWS = 1 << 12  # of a block
 
 
-def chebyshev_filter(indptr: Tensor, index: Tensor, value: Tensor, coefficients: Tensor, signal: Tensor) -> Tensor:
+def chebyshev_filter(
+    indptr: Tensor, index: Tensor, value: Tensor, coefficients: Tensor, signal: Tensor, boundary: Any = None
+) -> Tensor:
     out = signal.new_empty(*signal.shape[:2], coefficients.size(1), signal.size(3))
     for c, x, total in zip(coefficients, signal.detach(), out, strict=True):
         factors, totals = c.t().unsqueeze(-1).unbind(), total.split(ROWS)
-        for i, block, term in _terms(indptr, index, value, x, c.size(1) - 1):
+        for i, block, term in _terms(indptr, index, value, x, c.size(1) - 1, boundary):
             if i == 0:
                 torch.mul(term, factors[0], out=totals[block]).add_(0.0)  # not -0
             else:
@@ -28,14 +31,20 @@ def chebyshev_filter(indptr: Tensor, index: Tensor, value: Tensor, coefficients:
 
 
 def chebyshev_filter_grad(
-    indptr: Tensor, index: Tensor, value: Tensor, coefficients: Tensor, signal: Tensor, grad: Tensor
+    indptr: Tensor,
+    index: Tensor,
+    value: Tensor,
+    coefficients: Tensor,
+    signal: Tensor,
+    grad: Tensor,
+    boundary: Any = None,
 ) -> tuple[Tensor, Tensor]:
     to_coefficients = torch.zeros(coefficients.shape, dtype=coefficients.dtype)
     to_signal = torch.zeros_like(signal, memory_format=torch.contiguous_format)
     for c, x, g, to_c, to_x in zip(coefficients, signal, grad, to_coefficients, to_signal, strict=True):
         shared, factors, totals = x.size(1) < g.size(1), c.t().unsqueeze(-1).unbind(), to_x.split(ROWS)
         others = [[_flat(own) for own in rows.expand(-1, g.size(1), -1).unbind(1)] for rows in x.split(ROWS)]
-        for i, block, term in _terms(indptr, index, value, g, c.size(1) - 1):
+        for i, block, term in _terms(indptr, index, value, g, c.size(1) - 1, boundary):
             each = zip(term.unbind(1), others[block], strict=True)
             to_c[:, i] += torch.stack([torch.dot(_flat(own), other) for own, other in each])
             scaled = term * factors[i]
@@ -47,19 +56,24 @@ def _flat(x: Tensor) -> Tensor:
     return aligned(x.reshape(-1))
 
 
-def _terms(indptr: Tensor, index: Tensor, value: Tensor, x: Tensor, order: int) -> Iterator[tuple[int, int, Tensor]]:
+def _terms(
+    indptr: Tensor, index: Tensor, value: Tensor, x: Tensor, order: int, boundary: Any
+) -> Iterator[tuple[int, int, Tensor]]:
     """Orders i, blocks and their rows of T_i(X) x for a signal [N, heads, F]; valid until the next is asked for."""
     blocks = []
     for start in range(0, x.size(0), ROWS):
         bounds = indptr[start : start + ROWS + 1]
         first, last = int(bounds[0]), int(bounds[-1])
         blocks.append((bounds - first, index[first:last], value[first:last]))
-    now = x.clone(memory_format=torch.contiguous_format)
-    held = [(part.flatten(1), torch.split(part, ROWS)) for part in (now, torch.empty_like(now))]
+    now = x.new_empty(x.size(0) + (boundary.num_needed if boundary else 0), *x.shape[1:])
+    now[: x.size(0)] = x
+    held = [(part.flatten(1), torch.split(part[: x.size(0)], ROWS)) for part in (now, torch.empty_like(now))]
     for block, rows in enumerate(held[0][1]):
         yield 0, block, rows
     for i in range(1, order + 1):
         (source, _), (_, target) = held
+        if boundary:
+            boundary.fill(source)
         for block, matrix in enumerate(blocks):  # rows of T_i replace those of T_(i - 2)
             product, rows = csr_matmul(*matrix, source), target[block]
             if i == 1:

@@ -1,5 +1,7 @@
 """CUDA kernels of :func:`asgat.kernels.chebyshev_filter`."""
 
+from typing import Any
+
 import torch
 import triton  # type: ignore[import-not-found,import-untyped,unused-ignore]
 import triton.language as tl  # type: ignore[import-not-found,import-untyped,unused-ignore]
@@ -10,17 +12,25 @@ from asgat.kernels import plain
 ROWS = 64  # summed by one program of the gradient to the coefficients
 
 
-def chebyshev_filter(indptr: Tensor, index: Tensor, value: Tensor, coefficients: Tensor, signal: Tensor) -> Tensor:
-    if signal.size(2) < coefficients.size(1) or not signal.numel() or not index.numel():
-        return plain.chebyshev_filter(indptr, index, value, coefficients, signal)
+def chebyshev_filter(
+    indptr: Tensor, index: Tensor, value: Tensor, coefficients: Tensor, signal: Tensor, boundary: Any = None
+) -> Tensor:
+    if boundary or signal.size(2) < coefficients.size(1) or not signal.numel() or not index.numel():
+        return plain.chebyshev_filter(indptr, index, value, coefficients, signal, boundary)
     return _filter(indptr, index, value, coefficients, signal.contiguous())[0]
 
 
 def chebyshev_filter_grad(
-    indptr: Tensor, index: Tensor, value: Tensor, coefficients: Tensor, signal: Tensor, grad: Tensor
+    indptr: Tensor,
+    index: Tensor,
+    value: Tensor,
+    coefficients: Tensor,
+    signal: Tensor,
+    grad: Tensor,
+    boundary: Any = None,
 ) -> tuple[Tensor, Tensor]:
-    if signal.size(2) < coefficients.size(1) or not signal.numel() or not index.numel():
-        return plain.chebyshev_filter_grad(indptr, index, value, coefficients, signal, grad)
+    if boundary or signal.size(2) < coefficients.size(1) or not signal.numel() or not index.numel():
+        return plain.chebyshev_filter_grad(indptr, index, value, coefficients, signal, grad, boundary)
     to_signal, terms = _filter(indptr, index, value, coefficients, grad.contiguous(), keep=True)
     orders, runs, nodes, heads, features = terms.shape
     width, blocks = heads * features, triton.cdiv(nodes, ROWS)
