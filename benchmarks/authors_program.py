@@ -5,6 +5,7 @@ Rows that the JSON file already has are not measured again.
 
 python benchmarks/authors_program.py --models asgat-cheb --json differences.json
 python benchmarks/authors_program.py --models asgat-exact --take ours,bias,filter,program --json differences.json
+python benchmarks/authors_program.py --datasets cora --models asgat-cheb --seeds 1 --json differences.json
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from functools import partial
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -24,10 +25,13 @@ from torch import Tensor, nn
 from asgat.config import ASGATConfig
 from asgat.data import Dataset, load_dataset
 from asgat.experiments.authors import program_settings
-from asgat.filters import MLPFilter
+from asgat.filters import MLPFilter, SpectralFilter
 from asgat.nn.asgat import ASGAT
 from asgat.nn.registry import make_config
-from asgat.spectral import ChebyshevOperator
+from asgat.spectral import ChebyshevOperator, SpectralOperator
+from asgat.spectral.spectral_operator import UNREACHABLE
+from asgat.spectral.top_k import top_k
+from asgat.tables import TableOperator
 from asgat.training.inputs import make_inputs
 from asgat.training.loop import train_jobs
 from asgat.training.program import Task
@@ -39,9 +43,8 @@ DIFFERENCES = {
     "output bias": "a learned bias in the last layer only",
     "weights": "W drawn as nn.Linear draws it, not by Xavier's rule",
     "filter": "filter weights drawn as nn.Linear draws them, and its input λ instead of λ - 1",
-    "all pairs": "every pair of nodes is scored, instead of the candidates of a table; on larger graphs only",
-    "unreachable": "nodes of other components compete for the k places, with score 0; scores every pair, too",
-    "lambda_max": "the largest eigenvalue by Lanczos times 1.01, instead of 2; scores every pair; Chebyshev only",
+    "unreachable": "nodes of other components compete for the k places, with score 0",
+    "lambda_max": "the largest eigenvalue by Lanczos times 1.01, instead of 2; Chebyshev only",
 }
 PROGRAM = ("weights", "filter", "unreachable", "lambda_max")
 
@@ -55,6 +58,27 @@ class PlainFilter(MLPFilter):
 
     def _hidden(self, frequency: Tensor) -> Tensor:
         return super()._hidden(frequency + 1.0)
+
+
+class WithUnreachable(TableOperator):
+    """A table to which every row's first k nodes of other components are added, with score 0."""
+
+    def top(self, filter: SpectralFilter, k: int, include_unreachable: bool = False) -> tuple[Tensor, Tensor]:
+        index, score = super().top(filter, k)
+        if not include_unreachable:
+            return index, score
+        others, zero = (part.expand(len(score), -1, -1) for part in self.unreachable(k))
+        index, score = torch.cat([index.long(), others], dim=-1), torch.cat([score, zero], dim=-1)
+        position = top_k(score, k)
+        return index.gather(-1, position), score.gather(-1, position)
+
+    @cache  # noqa: B019
+    def unreachable(self, k: int) -> tuple[Tensor, Tensor]:
+        """For every row k nodes of other components and their scores, both [N, k]; -inf where there are fewer."""
+        component = torch.from_numpy(self.graph.components).to(self.device)
+        first = [(component != own).nonzero().flatten()[:k] for own in range(int(component.max()) + 1)]
+        index = nn.utils.rnn.pad_sequence(first, batch_first=True, padding_value=-1)[component]
+        return index.clamp(min=0), torch.where(index < 0, UNREACHABLE, 0.0).to(self.dtype)
 
 
 def build(config: ASGATConfig, dataset: Dataset, taken: tuple[str, ...]) -> nn.Module:
@@ -79,18 +103,24 @@ def build(config: ASGATConfig, dataset: Dataset, taken: tuple[str, ...]) -> nn.M
     return net
 
 
+def changed(operator: Any, config: ASGATConfig, taken: tuple[str, ...]) -> SpectralOperator:
+    """The operator with what is taken over of unreachable nodes and of the largest eigenvalue."""
+    graph, lanczos = operator.graph, "lambda_max" in taken and config.operator == "chebyshev"
+    if lanczos and graph.lambda_max == 2.0:  # that of bipartite components, which the program increases, too
+        vars(graph)["lambda_max"] = 2.02
+    given: dict[str, Any] = {"lambda_max": "lanczos" if lanczos else "bound", "device": operator.device}
+    if isinstance(operator, TableOperator) and (lanczos or "unreachable" in taken):
+        kind = WithUnreachable if "unreachable" in taken else TableOperator
+        return kind(graph, config.order, candidates=operator.candidates, cap=config.cap, **given)
+    return ChebyshevOperator(graph, config.order, **given) if lanczos else operator
+
+
 def measure(name: str, model: str, taken: tuple[str, ...], seeds: range, device: str) -> dict[str, Any]:
     dataset = load_dataset(name)
     config = make_config(model, **program_settings(name, model))
     assert isinstance(config, ASGATConfig)
-    if {"all pairs", "unreachable"} & {*taken}:  # a table holds no unreachable pairs
-        config = config.replace(form="dense")
     x, operator = make_inputs(dataset, model, config, torch.device(device))
-    if "lambda_max" in taken and config.operator == "chebyshev":
-        graph = operator.graph
-        if graph.lambda_max == 2.0:  # that of bipartite components, which the program increases, too
-            vars(graph)["lambda_max"] = 2.02
-        operator = ChebyshevOperator(graph, config.order, lambda_max="lanczos", device=device)
+    operator = changed(operator, config, taken)
     task = Task(
         lambda own: build(own, dataset, taken),  # type: ignore[arg-type]
         (x, operator),
