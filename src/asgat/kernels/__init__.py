@@ -6,6 +6,7 @@ Importing this package loads neither; the first call on a device does, and compi
 from asgat.kernels.chebyshev import chebyshev_filter
 from asgat.kernels.csr_matmul import csr_matmul
 from asgat.kernels.dropout import dropout, dropout_runs, dropout_seeds
+from asgat.kernels.elu import elu
 from asgat.kernels.gather_linear import gather_linear
 from asgat.kernels.gather_sum import gather_sum
 from asgat.kernels.ragged_rows import RaggedRows
@@ -19,6 +20,7 @@ __all__ = [
     "dropout",
     "dropout_runs",
     "dropout_seeds",
+    "elu",
     "gather_linear",
     "gather_sum",
     "nodes_at",

@@ -151,3 +151,11 @@ def row_softmax(score: Tensor) -> Tensor:
 
 def row_softmax_grad(weight: Tensor, grad: Tensor) -> Tensor:
     return weight * (grad - (weight * grad).sum(dim=-1, keepdim=True))
+
+
+def elu(x: Tensor) -> Tensor:
+    return torch.nn.functional.elu(x)
+
+
+def elu_grad(out: Tensor, grad: Tensor) -> Tensor:
+    return torch.where(out <= 0, grad * (out + 1), grad)

@@ -7,13 +7,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from asgat.errors import AsgatError
 from asgat.filters import PageRankFilter
 from asgat.graph import Graph
-from asgat.kernels.each_run import each_run
+from asgat.kernels.elu import elu as elu_unit
 from asgat.kernels.sparse_features import dropout
 from asgat.nn.asgat_conv import ASGATConv
 from asgat.nn.attention import SparseAttention, filtered
@@ -174,7 +173,7 @@ class ASGAT(AttentionModel):
             assert x is not None, "a jump needs the features"
             kept = dropout(x, self.dropout, self.training)
             out = out + product(kept, self.jump_weight, operator)[..., : out.size(-2), :]
-        return each_run(2, F.elu, out) if self.elu in ("every", "last" if last else "hidden") else out
+        return elu_unit(out) if self.elu in ("every", "last" if last else "hidden") else out
 
 
 def with_adjacency(x: npt.NDArray[np.float32], graph: Graph) -> sp.csr_array:

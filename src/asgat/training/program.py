@@ -153,9 +153,9 @@ class Program:
         return self.objectives[row].validate(logits)
 
     def set_training(self, training: bool) -> None:
-        """As ``model.train``, which walks through the modules again every time."""
+        """As ``model.train``, which walks through the modules again every time and looks for parameters to replace."""
         for module in self.modules:
-            module.training = training
+            vars(module)["training"] = training
 
     # -- random numbers -----------------------------------------------------------------------------------------------
 

@@ -13,10 +13,7 @@ Array = np.ndarray[Any, Any]
 
 def dropout_runs(x: Tensor, p: Tensor, seed: Tensor) -> Tensor:
     out = x.new_empty(p.numel(), x.size(1))
-    rows, share, drawn = x.numpy(), p.numpy(), seed.numpy()
-    limit = np.minimum(share * 2.0**32, 2.0**32 - 1).astype(np.uint32)
-    low, high = (drawn & 0xFFFFFFFF).astype(np.uint32), (drawn >> 32).astype(np.uint32)
-    arguments = rows, out.numpy(), (1.0 / (1.0 - share)).astype(rows.dtype), limit, low, high
+    arguments = x.numpy(), out.numpy(), p.numpy(), seed.numpy()
     threads = num_threads(8 * out.numel())
     if threads == 1:
         _drop_serial(*arguments)
@@ -54,23 +51,23 @@ def _drop(x: Array, out: Array, scale: Any, limit: Any, low: Any, high: Any, sta
 
 
 @compiled(FUSED)
-def _drop_run(
-    x: Array, out: Array, scale: Array, limit: Array, low: Array, high: Array, run: int, blocks: int, block: int
-) -> None:
+def _drop_run(x: Array, out: Array, p: Array, seed: Array, run: int, blocks: int, block: int) -> None:
     """One block of one run; a single row of x is shared by all runs."""
     size, row = x.shape[1], run % x.shape[0]
     begin, end = size * block // blocks, size * (block + 1) // blocks
-    _drop(x[row], out[run], scale[run], limit[run], low[run], high[run], begin, end)
+    scale, limit = out.dtype.type(1.0 / (1.0 - p[run])), np.uint32(min(p[run] * 2.0**32, 2.0**32 - 1))
+    low, high = np.uint32(seed[run] & 0xFFFFFFFF), np.uint32(seed[run] >> 32)
+    _drop(x[row], out[run], scale, limit, low, high, begin, end)
 
 
 @compiled(FUSED)
-def _drop_serial(x: Array, out: Array, scale: Array, limit: Array, low: Array, high: Array) -> None:
+def _drop_serial(x: Array, out: Array, p: Array, seed: Array) -> None:
     for run in range(out.shape[0]):
-        _drop_run(x, out, scale, limit, low, high, run, 1, 0)
+        _drop_run(x, out, p, seed, run, 1, 0)
 
 
 @compiled(FUSED, parallel=True)
-def _drop_parallel(x: Array, out: Array, scale: Array, limit: Array, low: Array, high: Array, blocks: int) -> None:
+def _drop_parallel(x: Array, out: Array, p: Array, seed: Array, blocks: int) -> None:
     runs = out.shape[0]
     for task in prange(runs * blocks):
-        _drop_run(x, out, scale, limit, low, high, task // blocks, blocks, task % blocks)
+        _drop_run(x, out, p, seed, task // blocks, blocks, task % blocks)

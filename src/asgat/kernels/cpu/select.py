@@ -17,7 +17,7 @@ CHUNK = 256  # entries scored at once: their values, orders × 256, stay in the 
 TILE = 8  # entries transposed at once
 GROUP = 16  # scores whose largest is remembered
 SUMMED = 1 << 13  # rows whose gradients are summed at once
-TURNED_BYTES = 1 << 25  # size of a table up to which its transpose is kept
+TURNED_BYTES = 1 << 28  # size of a table up to which its transpose is kept
 FULL, HALF, BRAIN = 0, 1, 2  # how a value is stored: as it is, or as the 16 bits of a float16 or a bfloat16
 
 
@@ -29,7 +29,7 @@ def select_top(
     position = torch.empty(heads, rows, k, dtype=hint.dtype)
     score = coefficients.new_empty(heads, rows, k)
     bounds = view(indptr)
-    turned = _turned(value, indptr, bounds, coefficients.dtype)
+    turned = _turned(value, indptr, bounds, coefficients.dtype, again=hint.numel() > 0)
     arguments = *_bits(value), turned, bounds, view(coefficients), view(hint), position.numpy(), score.numpy()
     threads = num_threads(value.numel() * heads)
     if threads == 1:
@@ -89,10 +89,10 @@ def _sum_rows(value: Tensor, position: Tensor, grad: Tensor) -> Tensor:
 _kept: Any = WeakTensorKeyDictionary()
 
 
-def _turned(value: Tensor, indptr: Tensor, bounds: Array, dtype: torch.dtype) -> Array:
-    """A small table with entries as columns, chunk by chunk of every row, made once: on a small graph transposing takes
-    half of the time of a selection. Empty for a large table, which is transposed as it is read."""
-    if value.dtype != dtype or value.numel() * value.element_size() > TURNED_BYTES:
+def _turned(value: Tensor, indptr: Tensor, bounds: Array, dtype: torch.dtype, again: bool) -> Array:
+    """A table with entries as columns, chunk by chunk of every row, made once if it is selected from again: transposing
+    takes a quarter to a half of the time of a selection. Empty for a large table, which is transposed as it is read."""
+    if not again or value.dtype != dtype or value.numel() * value.element_size() > TURNED_BYTES:
         return view(value.new_empty(0, dtype=dtype))
     found = _kept.get(value)
     if found is None or found[0] != value._version or found[1] is not indptr:
