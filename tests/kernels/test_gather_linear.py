@@ -6,11 +6,25 @@ import pytest
 import torch
 from tests.kernels.devices import same_for_any_threads
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from asgat.kernels import gather_linear
 
 module = importlib.import_module("asgat.kernels.gather_linear")
 SHAPES = [(1, 1, 1, ()), (5, 2, 3, (4,)), (33, 3, 2, (1, 6)), (0, 2, 3, (4,))]  # rows, heads, k, widths of other parts
+
+
+class Sizes(TorchDispatchMode):
+    """Numbers of entries of all tensors that are made."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[int] = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        out = function(*args, **(kwargs or {}))
+        self.found += [value.numel() for value in (out if isinstance(out, tuple) else (out,)) if torch.is_tensor(value)]
+        return out
 
 
 def problem(rows: int, heads: int, k: int, others: tuple[int, ...], dtype: torch.dtype = torch.float64) -> list[Tensor]:
@@ -84,6 +98,15 @@ def test_only_inputs_are_saved():
     known = {tensor.data_ptr() for tensor in inputs}
     assert saved
     assert all(tensor.data_ptr() in known for tensor in saved)
+
+
+def test_no_array_is_much_larger_than_the_output(monkeypatch):
+    """Neither the joined rows nor the sums of all heads are stored, nor are their gradients."""
+    monkeypatch.setattr(module, "ROWS", 16)
+    inputs = problem(400, 6, 2, (4,))
+    with Sizes() as sizes:
+        with_gradients(blocked, inputs)
+    assert max(sizes.found) <= 400 * 6 * 2, "the weights of the sums are the largest"
 
 
 @pytest.mark.parametrize("rows", [512, module.ROWS])

@@ -22,8 +22,8 @@ def gather_linear(
     with gradients to all but ``index``. The sums and the joined rows, H and more times as large as the output, are
     never stored: the gradient computes them again. The same numbers come out for any number of threads.
 
-    Cost: O(N · (H · K · F + in · out)) time; in addition to the output and to the gradients of the inputs,
-    O(N · H · F) memory backward and a block forward.
+    Cost: O(N · (H · K · F + in · out)) time; in addition to the output and to the gradients of the inputs, a block of
+    memory forward, and O(N · F) backward, where one h follows the other.
 
     Args:
         x: rows to gather, [M, F].
@@ -53,21 +53,23 @@ class _GatherLinear(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, index, weight, matrix, *parts = ctx.saved_tensors
-        grad, to_matrix = aligned(grad.contiguous()), torch.zeros_like(matrix)
-        to_weight = torch.empty_like(weight) if ctx.needs_input_grad[2] else None
-        to_sums = x.new_empty(index.size(0), index.size(1) * x.size(1))
-        to_first, *to_others = (torch.empty_like(part) for part in parts)
-        targets = to_first, to_sums, *to_others
-        widths = [target.size(1) for target in targets]
+        grad, to_matrix, width = aligned(grad.contiguous()), torch.zeros_like(matrix), x.size(1)
+        to_parts = [torch.empty_like(part) for part in parts]
+        before, sums, *after = matrix.split([parts[0].size(1), index.size(1) * width, *(p.size(1) for p in parts[1:])])
         for rows in _blocks(index):
             to_matrix += torch.mm(_joined(rows, x, index, weight, parts).mT, grad[rows])
-            for target, part in zip(targets, torch.split(torch.mm(grad[rows], matrix.mT), widths, dim=1), strict=True):
-                target[rows] = part
-            if to_weight is not None:
-                of_rows = to_sums[rows].view(-1, x.size(1)), x, index[rows].flatten(0, 1)
-                to_weight[rows] = gather_sum_grad_weight(*of_rows).view(weight[rows].shape)
-        to_x = gather_sum_grad_x(to_sums.view(-1, x.size(1)), index.flatten(0, 1), weight.flatten(0, 1), x.size(0))
-        return to_x, None, to_weight, to_matrix, grad.sum(dim=0), to_first, *to_others
+            for target, own in zip(to_parts, (before, *after), strict=True):
+                torch.mm(grad[rows], own.mT, out=target[rows])
+        to_weight = torch.empty_like(weight) if ctx.needs_input_grad[2] else None
+        to_x, to_sums = torch.zeros_like(x), x.new_empty(index.size(0), width)
+        for head, own in enumerate(sums.split(width)):
+            of_head, shares = index[:, head].contiguous(), weight[:, head].contiguous()
+            for rows in _blocks(index):
+                torch.mm(grad[rows], own.mT, out=to_sums[rows])
+                if to_weight is not None:
+                    to_weight[rows, head] = gather_sum_grad_weight(to_sums[rows], x, of_head[rows])
+            to_x += gather_sum_grad_x(to_sums, of_head, shares, x.size(0))
+        return to_x, None, to_weight, to_matrix, grad.sum(dim=0), *to_parts
 
 
 def _blocks(index: Tensor) -> Iterator[slice]:

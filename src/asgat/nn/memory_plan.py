@@ -157,8 +157,9 @@ def _rows_per_node(config: ASGATDeepConfig, nodes: int, device: torch.device) ->
     joined = 1 + config.heads * config.attends + others
     blocked = config.attends and in_blocks(nodes, device, config.exact_sums)
     held = 5 + config.attends + (others if blocked else joined)
+    worked = 2 + others if blocked else joined  # one head after the other
     orders = config.order + 3 if "filters" in kinds and device.type != "cpu" else 0  # the gradient of a filter
-    return config.layers * held + joined + 6 + orders
+    return config.layers * held + worked + 6 + orders
 
 
 def check_plan(graph: Graph, config: SpectralConfig, device: torch.device | str = "cpu") -> Plan:
