@@ -1,4 +1,4 @@
-"""How near the gradients of mini-batches are to that of a full batch: numbers of `docs/scale-measurements.md`.
+"""How near the gradients of mini-batches are to that of a full batch: numbers of `docs/scale-minibatches.md`.
 
 python benchmarks/batch_gradients.py pubmed --batch-size 2048
 python benchmarks/batch_gradients.py 50000 --batch-size 2048 --set layers=1
