@@ -58,6 +58,7 @@ def main() -> None:
     parser.add_argument("dataset")
     parser.add_argument("--set", action="append", default=[])
     parser.add_argument("--started", type=float)
+    parser.add_argument("--starts", type=int, default=4, help="2 leaves out the damage")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     if options.started:
@@ -66,7 +67,7 @@ def main() -> None:
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         cache = Path(folder)
-        for name in ("first", "second", "damaged", "after it"):
+        for name in ("first", "second", "damaged", "after it")[: options.starts]:
             if name == "damaged":
                 (value,) = cache.glob("*/value.bin")
                 with value.open("r+b") as file:
