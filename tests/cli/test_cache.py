@@ -14,7 +14,7 @@ def test_tables_are_listed_and_removed(asgat, tmp_path, monkeypatch):
     graph = contextual_sbm(num_nodes=100, mean_degree=4.0, seed=0).graph
     settings = TableSettings(3, 4, builder="truncated")
     recipe = TableRecipe(graph.digest, 100, graph.num_entries, settings)
-    TableCache().build(recipe, lambda rows: settings.build(graph.shifted, rows))
+    TableCache().build(recipe, lambda rows, _: settings.build(graph.shifted, rows))
     code, output, _ = asgat("cache", "--json", tmp_path / "out.json")
     assert code == 0
     for text in (recipe.name[:8], f"100 nodes, {graph.num_entries} entries", "order 3", "0.0 of 20 GB are used"):

@@ -269,7 +269,7 @@ def test_work_that_was_killed_goes_on(step, tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
     (graph.path / "rest").unlink(missing_ok=True)
     for path in whole.path.iterdir():
-        if path.name != "header.json":
+        if path.name != "header.json":  # which has the name
             assert path.read_bytes() == (graph.path / path.name).read_bytes(), path.name
 
 

@@ -101,3 +101,10 @@ def test_the_digest_is_that_of_the_data_set(tmp_path, weight):
     ends = np.array([[0, 1, 2], [1, 2, 3]])
     graph = write_graph(tmp_path / "g", [(*ends, weight)], np.eye(4), np.array([0, 1, 0, 1]), num_splits=2)
     assert graph.digest() == dataset_digest(graph.to_dataset())
+
+
+def test_it_knows_what_it_was_converted_from(folder, tmp_path):
+    assert OnDiskGraph(folder).source() is None
+    ends = np.array([[0, 1, 2], [1, 2, 3]])
+    graph = write_graph(tmp_path / "h", [(*ends, None)], np.eye(4), np.array([0, 1, 0, 1]), source="these files")
+    assert graph.source() == "these files"

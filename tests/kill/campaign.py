@@ -164,7 +164,7 @@ def numbers_of_search(folder: Path) -> Any:
 
 
 def bytes_of_folder(folder: Path) -> Any:
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if not path.name.startswith(".")}
 
 
 def write_tables(folder: Path) -> None:

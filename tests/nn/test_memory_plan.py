@@ -15,6 +15,7 @@ from torch.utils._pytree import tree_leaves
 
 from asgat.config import ASGATConfig, ASGATDeepConfig
 from asgat.data import contextual_sbm
+from asgat.disk.converter import write_graph
 from asgat.errors import AsgatError
 from asgat.graph import Graph
 from asgat.nn import joined_linear, memory_plan
@@ -383,3 +384,13 @@ def test_small_graphs_are_never_refused(free, values):
 def test_unknown_memory_refuses_nothing(monkeypatch):
     monkeypatch.setattr(memory_plan, "available_memory", lambda device="cpu": None)
     assert check_plan(MEDIUM, ASGATConfig(form="dense", k=None)).form == "dense"
+
+
+def test_a_table_on_disk_takes_no_memory_in_batches(tmp_path):
+    edges, _ = MEDIUM.edges_once()
+    labels = np.arange(600) % 2
+    mapped = write_graph(tmp_path / "g", [(*edges, None)], np.eye(600, 2), labels).to_dataset().graph
+    config = ASGATConfig(form="table", builder="truncated", batch_size=50)
+    assert plan(mapped, config).parts["operator"] == 16 * 600
+    assert plan(MEDIUM, config).parts["operator"] > 16 * 600
+    assert plan(mapped, config.replace(batch_size=None)).parts == plan(MEDIUM, config.replace(batch_size=None)).parts

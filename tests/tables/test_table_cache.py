@@ -28,7 +28,7 @@ def cache(tmp_path, monkeypatch):
     return TableCache(tmp_path / "cache", 10**9)
 
 
-def build_rows(rows):
+def build_rows(rows, progress=None):
     return SETTINGS.build(GRAPH.shifted, rows)
 
 
@@ -38,7 +38,7 @@ class Counted:
     def __init__(self, most=None):
         self.rows, self.most = [], most
 
-    def __call__(self, rows):
+    def __call__(self, rows, progress):
         if self.most is not None and len(self.rows) >= self.most:
             raise KeyboardInterrupt
         self.rows.append(rows)
@@ -165,11 +165,11 @@ def test_the_rows_of_a_rank_are_stored_alone(cache):
 def test_what_was_used_longest_ago_is_removed_first(cache):
     recipes = [replace(RECIPE, settings=replace(SETTINGS, order=order)) for order in (2, 3, 4)]
     for age, recipe in enumerate(recipes[:2]):
-        cache.build(recipe, lambda rows, s=recipe.settings: s.build(GRAPH.shifted, rows))
+        cache.build(recipe, lambda rows, _, s=recipe.settings: s.build(GRAPH.shifted, rows))
         os.utime(cache.folder / recipe.name / "header.json", (age, age))
     cache.find(recipes[0])  # used again
     cache.limit = sum(entry.bytes for entry in cache.entries()) + 10_000
-    cache.build(recipes[2], lambda rows: recipes[2].settings.build(GRAPH.shifted, rows))
+    cache.build(recipes[2], lambda rows, _: recipes[2].settings.build(GRAPH.shifted, rows))
     assert {entry.path.name for entry in cache.entries()} == {recipes[0].name, recipes[2].name}
 
 
@@ -229,3 +229,17 @@ def test_the_folder_and_the_limit_are_settings(monkeypatch, tmp_path):
     monkeypatch.setenv("ASGAT_CACHE_GB", "much")
     with pytest.raises(AsgatError, match="ASGAT_CACHE_GB must be a number of gigabytes, such as 20, not 'much'"):
         TableCache()
+
+
+def test_progress_is_that_of_all_rows_also_inside_a_part(cache):
+    seen: list[tuple[int, int]] = []
+
+    def build(rows, progress):
+        progress(len(rows) // 2, len(rows))
+        return build_rows(rows)
+
+    cache.build(RECIPE, build, lambda *now: seen.append(now))
+    done = [now for now, _ in seen]
+    assert done[:4] == [32, 64, 96, 128]
+    assert sorted(set(done)) == sorted(set(done[: 2 * len(RECIPE.parts())]))
+    assert {rows for _, rows in seen} == {300}

@@ -64,7 +64,7 @@ def convert(
         raise AsgatError("--set is for the table; give --table too, or leave it out.")
     config = load_config(name or out.name, model, options.parse_settings(set_ or [], model_spec(model).config))
     source = fingerprint([edges, features, labels, *([] if splits is None else [splits])])
-    if table and out.exists() and OnDiskGraph(out).header.source == source:
+    if table and out.exists() and OnDiskGraph(out).source() == source:
         say(f"{out} holds this graph already.")
         graph = OnDiskGraph(out)
     else:

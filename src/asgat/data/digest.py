@@ -20,9 +20,14 @@ def dataset_digest(dataset: Dataset) -> str:
 
     The same on every machine and with every version of numpy. O(bytes) time, constant memory.
     """
-    csr = dataset.graph.adjacency
-    graph, nodes = (csr.indptr, csr.indices, csr.data), (dataset.x, dataset.y)
-    return arrays_digest(graph, nodes, dataset.splits, dataset.num_classes, dataset.metric, dataset.graph.directed)
+    return arrays_digest(
+        dataset.graph.arrays,
+        (dataset.x, dataset.y),
+        dataset.splits,
+        dataset.num_classes,
+        dataset.metric,
+        dataset.graph.directed,
+    )
 
 
 def arrays_digest(

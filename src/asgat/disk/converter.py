@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from asgat.data.splits import stratified_splits
-from asgat.disk.disk_graph import METRICS, PARTS, Header, OnDiskGraph, check_name
+from asgat.disk.disk_graph import METRICS, PARTS, SOURCE, Header, OnDiskGraph, check_name
 from asgat.disk.edge_reader import Chunk
 from asgat.disk.edge_sorter import EdgeSorter, row_blocks
 from asgat.disk.journal import Journal
@@ -152,7 +152,6 @@ def write_graph(
                 self_loops=self_loops,
                 order=order,
                 directed=directed,
-                source=source or "",
             )
             if not journal.get("rows"):
                 say("writing rows")
@@ -163,6 +162,8 @@ def write_graph(
             del indptr, indices, weights
             shutil.rmtree(scratch)
             journal.remove()
+            if source is not None:
+                (folder / SOURCE).write_text(source, encoding="ascii")
             (folder / "header.json").write_bytes(header.encode())
             folder.rename(out)
         (out / LOCK_FILE).unlink(missing_ok=True)

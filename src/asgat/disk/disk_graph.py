@@ -25,6 +25,7 @@ Array = npt.NDArray[Any]
 FORMAT, VERSION = "asgat-graph", 1
 MANY = 10_000  # splits
 MAX_HEADER_BYTES = 2**20
+SOURCE = ".source"
 ENTRIES_AT_ONCE = 1 << 22
 METRICS = ("micro_f1", "roc_auc")  # which ranks can compute from their parts
 PARTS = ("none", "train", "val", "test")  # of a split, by number
@@ -46,7 +47,6 @@ class Header:
     self_loops: str = "keep"
     order: str = "none"
     directed: bool = False
-    source: str = ""  # identifies the files it was converted from
 
     def encode(self) -> bytes:
         return (json.dumps({"format": FORMAT, "version": VERSION, **asdict(self)}, indent=2) + "\n").encode()
@@ -160,6 +160,13 @@ class OnDiskGraph:
     @property
     def folder(self) -> Path:
         return self.path
+
+    def source(self) -> str | None:
+        """Identifies the files it was converted from, where that is known."""
+        try:
+            return (self.path / SOURCE).read_text(encoding="ascii")
+        except (OSError, ValueError):
+            return None
 
     def original_nodes(self) -> npt.NDArray[np.int64]:
         """The number each node had in the files it was converted from."""

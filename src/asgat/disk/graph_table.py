@@ -8,7 +8,7 @@ from asgat.errors import AsgatError
 from asgat.graph import Graph
 from asgat.nn.memory_plan import choose_form, table_settings
 from asgat.tables.candidate_table import CandidateTable, Progress
-from asgat.tables.table_cache import TableRecipe, beside
+from asgat.tables.table_cache import TableRecipe, beside, rows_builder
 
 
 def store_table(graph: OnDiskGraph, config: TrainConfig, progress: Progress | None = None) -> CandidateTable:
@@ -29,8 +29,7 @@ def store_table(graph: OnDiskGraph, config: TrainConfig, progress: Progress | No
     found = place.find(recipe)
     if found is not None:
         return found
-    matrix = graph.matrix()
-    return place.build(recipe, lambda rows: settings.build(matrix, rows), progress)
+    return place.build(recipe, rows_builder(recipe, graph.matrix()), progress)
 
 
 def check_self_loops(config: TrainConfig) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from asgat.graph import Graph
@@ -25,9 +26,13 @@ class MappedGraph(Graph):
 
     @cached_property
     def adjacency(self) -> sp.csr_array:
-        indptr, indices, weight = self.source.adjacency()
-        weight = np.broadcast_to(1.0, len(indices)) if weight is None else weight
+        indptr, indices, weight = self.arrays
         return sp.csr_array((weight, indices, indptr), shape=(self.num_nodes, self.num_nodes))
+
+    @cached_property
+    def arrays(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+        indptr, indices, weight = self.source.adjacency()
+        return indptr, indices, np.broadcast_to(1.0, len(indices)) if weight is None else weight
 
     @property
     def num_nodes(self) -> int:

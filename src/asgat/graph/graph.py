@@ -254,7 +254,12 @@ class Graph:
     @cached_property
     def digest(self) -> str:
         """See :func:`~asgat.graph.graph_digest.graph_digest`."""
-        return graph_digest(self.adjacency.indptr, self.adjacency.indices, self.adjacency.data)
+        return graph_digest(*self.arrays)
+
+    @property
+    def arrays(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+        """The adjacency matrix in CSR form: indptr, indices and weights."""
+        return self.adjacency.indptr, self.adjacency.indices, self.adjacency.data
 
     @property
     def folder(self) -> Path | None:

@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ WORTH_SECONDS = 1.0  # what is built faster is not stored
 PART_SECONDS, PART_BYTES = 10.0, 64 << 20  # what is lost of a build that is killed, and what of it is in memory
 _BUILDING = ".building"
 
-BuildRows = Callable[[range], CandidateTable]
+BuildRows = Callable[[range, Progress], CandidateTable]  # of some rows, reporting how many of them are done
 
 
 @dataclass(frozen=True)
@@ -174,6 +175,11 @@ class TableCache:
         resumed = sum(_part(folder, number).exists() for number in range(len(parts)))
         if resumed:
             log.info("%d of %d parts of the table were built before", resumed, len(parts))
+
+        def report(before: int, done: int = 0, _: int = 0) -> None:
+            if progress is not None:
+                progress(before + done, len(recipe.chosen))
+
         for wait in (False, True):
             done = 0
             for number, rows in enumerate(parts):
@@ -183,11 +189,10 @@ class TableCache:
                 try:
                     with locked(folder / f"claim-{number:05d}", wait=wait):
                         if not _part(folder, number).exists() and not final.exists():
-                            write_table(_part(folder, number), build(rows), {})
+                            write_table(_part(folder, number), build(rows, partial(report, done - len(rows))), {})
                 except LockedError:
                     continue
-                if progress is not None:
-                    progress(done, len(recipe.chosen))
+                report(done)
 
     def _join(self, recipe: TableRecipe) -> None:
         folder, final = self._building(recipe), self.folder / recipe.name
@@ -267,8 +272,13 @@ def cached_table(
     last = places[-1]
     if recipe.bytes > last.limit or not last.usable():
         return recipe.settings.build(matrix(), recipe.rows, recipe.device, progress)
-    prepared = recipe.settings.prepare(matrix())
-    return last.build(recipe, lambda rows: recipe.settings.build(prepared, rows, recipe.device), progress)
+    return last.build(recipe, rows_builder(recipe, matrix()), progress)
+
+
+def rows_builder(recipe: TableRecipe, matrix: Any) -> BuildRows:
+    """Builds rows of the table of X, which is prepared once."""
+    prepared = recipe.settings.prepare(matrix)
+    return lambda rows, progress: recipe.settings.build(prepared, rows, recipe.device, progress)
 
 
 def caches_for(folder: Path | None) -> list[TableCache]:
