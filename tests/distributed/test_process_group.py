@@ -82,3 +82,11 @@ def test_the_gist_of_an_error():
     assert _first_line(error) == "connection closed by peer"
     assert _first_line(RuntimeError("[enforce fail] The store has closed. Some advice.")) == "The store has closed"
     assert _first_line(RuntimeError()) == "RuntimeError"
+
+
+def test_ranks_of_a_machine_are_those_the_launcher_names(monkeypatch):
+    group = Group(3, 8, torch.device("cpu"))
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
+    assert group.on_machine == 4
+    monkeypatch.delenv("LOCAL_WORLD_SIZE")
+    assert group.on_machine == 8

@@ -354,6 +354,7 @@ def test_an_ensemble_on_ranks_is_that_of_a_single_process(workers, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3000)
 @pytest.mark.parametrize("name", ["cora", "squirrel-directed", "50000"])
 def test_asgat_deep_on_ranks_takes_the_steps_of_a_single_process_on_large_graphs(workers, name):
     own = {**EXACT, "lr": 2e-3, "hidden": 16, "heads": 4, "order": 6, "channels": "attention+filters+mean"}

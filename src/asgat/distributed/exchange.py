@@ -36,7 +36,8 @@ class Exchange:
         self.first, last = bounds[group.rank : group.rank + 2].tolist()
         self.own = last - self.first
         touched = torch.zeros(self.num_nodes, dtype=torch.bool)
-        touched[columns.cpu().long()] = True
+        for part in torch.split(columns.cpu(), 1 << 22):  # a table has many, and an index takes 8 bytes for each
+            touched[part.long()] = True
         touched[self.first : last] = False
         self.needed = touched.nonzero().squeeze(1)
         self.num_needed = len(self.needed)
