@@ -16,7 +16,7 @@ from asgat.cli.app import app
 from asgat.errors import AsgatError
 
 PANELS = {
-    "Your graph": ["fit", "predict", "explain", "report", "runs", "convert"],
+    "Your graph": ["fit", "predict", "explain", "report", "runs", "convert", "cache"],
     "Benchmarks": ["datasets", "models", "train", "compare", "tune"],
     "Research": ["reproduce", "embed", "bench"],
 }

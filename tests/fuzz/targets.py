@@ -222,6 +222,7 @@ def read_on_disk(folder: Path) -> object:
     build_truncated(graph.matrix(), 3, 4, keep=8)
     build_exact(graph.matrix(), 3, 4)
     graph.original_nodes()
+    graph.mean_rows(0, graph.num_nodes)
     return graph.to_dataset()
 
 

@@ -103,6 +103,7 @@ class OnDiskGraph:
         entries = slice(int(bounds[0]), int(bounds[-1]))
         column = np.array(self._map("indices")[entries])
         weight = np.array(self._map("weight")[entries]) if self.header.weighted else np.ones(len(column))
+        self._checked("weight", weight, _are_weights(weight))
         rows = sp.csr_array((weight, column, bounds - bounds[0]), shape=(last - first, self.num_nodes))
         rows.data /= np.repeat(rows.sum(axis=1), np.diff(rows.indptr))
         return rows
@@ -127,7 +128,7 @@ class OnDiskGraph:
         self._check_rows()
         weight = self._map("weight") if self.header.weighted else None
         if weight is not None:
-            self._checked("weight", weight, (np.isfinite(weight) & (weight > 0)).all())
+            self._checked("weight", weight, _are_weights(weight))
         return self._map("indptr"), self._map("indices"), weight
 
     def to_dataset(self) -> Dataset:
@@ -249,3 +250,7 @@ def _read_header(path: Path) -> Header:
     with raw.guard():
         check_name(header.name)
     return header
+
+
+def _are_weights(weight: Array) -> bool:
+    return bool((np.isfinite(weight) & (weight > 0)).all())

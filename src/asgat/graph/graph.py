@@ -253,7 +253,7 @@ class Graph:
 
     @cached_property
     def digest(self) -> str:
-        """See :func:`~asgat.graph.graph_digest.graph_digest`."""
+        """Identifies the graph by its content: two graphs with the same adjacency matrix have the same digest."""
         return graph_digest(*self.arrays)
 
     @property

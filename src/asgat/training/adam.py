@@ -6,11 +6,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from asgat.kernels.backend import is_compiled, kernel
+from asgat.kernels.adam import BLOCK, adam_step
+from asgat.kernels.backend import is_compiled
 from asgat.training.flat_parameters import FlatParameters
 
 BETA1, BETA2, EPS = 0.9, 0.999, 1e-8
-BLOCK = 1024  # entries that a program of the CUDA kernel updates
 
 
 class Adam:
@@ -67,7 +67,7 @@ class Adam:
         if self.flat is not None and all(gradient is not None for gradient in gradients):
             self._steps.add_(1)
             joined = self.flat.join([gradient for gradient in gradients if gradient is not None])
-            _adam_step(
+            adam_step(
                 self.flat.value, joined, *self._moments, self._blocks, self._rates, self._steps,
                 BETA1, BETA2, EPS, self.decoupled, BLOCK,
             )  # fmt: skip
@@ -97,6 +97,3 @@ class Adam:
         """The moments and step counts of a run, as views that can be copied from and into."""
         parts = {"step": self.steps, "exp_avg": self.exp_avg, "exp_avg_sq": self.exp_avg_sq}
         return {f"{i}.{name}": value for name, part in parts.items() for i, value in enumerate(part[row])}
-
-
-_adam_step = kernel("adam", "adam_step")

@@ -1,0 +1,7 @@
+"""A step of Adam for all parameters of all runs at once; on CUDA only."""
+
+from asgat.kernels.backend import kernel
+
+BLOCK = 1024  # entries that one program updates at most
+
+adam_step = kernel("adam", "adam_step")
