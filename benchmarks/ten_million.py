@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -94,8 +95,8 @@ class Memory(threading.Thread):
 
 
 def run(command: list[str], kill_after: float | None = None) -> dict[str, Any]:
-    """Runs a command, or kills it after some seconds; returns seconds, peak memory and how it ended."""
-    started = time.perf_counter()
+    """Runs a command, or kills it after some seconds; returns times, peak memory and how it ended."""
+    started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     memory = Memory(process)
     memory.start()
@@ -105,7 +106,9 @@ def run(command: list[str], kill_after: float | None = None) -> dict[str, Any]:
         process.send_signal(signal.SIGKILL)
         text, _ = process.communicate()
     memory.join()
-    usage = {"anonymous_gib": memory.anonymous, "resident_gib": memory.resident}
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    usage = {"cpu_seconds": cpu, "anonymous_gib": memory.anonymous, "resident_gib": memory.resident}
     return {"seconds": time.perf_counter() - started, **usage, "code": process.returncode, "last": text[-600:]}
 
 
