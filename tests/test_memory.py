@@ -86,7 +86,7 @@ def test_other_allocators_are_left_alone(monkeypatch):
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs glibc, whose allocator is set up here")
-def test_memory_is_reused_where_four_times_of_what_is_needed_is_available(machine, monkeypatch):
+def test_memory_is_reused_where_twice_of_what_is_needed_is_available(machine, monkeypatch):
     set_to: list[tuple[int, int]] = []
 
     def mallopt(*setting):
@@ -94,9 +94,9 @@ def test_memory_is_reused_where_four_times_of_what_is_needed_is_available(machin
         return 1
 
     monkeypatch.setattr("asgat.memory.ctypes.CDLL", lambda name: SimpleNamespace(mallopt=mallopt))
-    assert not memory.keep_freed_memory(2 * GIB + 1)
+    assert not memory.keep_freed_memory(4 * GIB + 1)
     assert not set_to
-    assert memory.keep_freed_memory(2 * GIB)
+    assert memory.keep_freed_memory(4 * GIB)
     assert len(set_to) == 2
     monkeypatch.setattr(memory, "available_memory", lambda: None)
     assert memory.keep_freed_memory(100 * GIB), "unknown memory refuses nothing"

@@ -55,11 +55,10 @@ def keep_freed_memory(needed: int = 0) -> bool:
 
     Args:
         needed: bytes that arrays will take at one time. Reused memory has gaps between arrays, so that it takes about
-            twice as much; where that is more than half of what is available, memory is not reused: a large training
-            should leave room for other processes.
+            twice as much; where that is not available, memory is not reused.
     """
     free = available_memory()
-    if platform.libc_ver()[0] != "glibc" or (free is not None and 4 * needed > free):
+    if platform.libc_ver()[0] != "glibc" or (free is not None and 2 * needed > free):
         return False
     libc = ctypes.CDLL(None)
     return bool(libc.mallopt(_MMAP_MAX, 0)) and bool(libc.mallopt(_TRIM_THRESHOLD, -1))  # never
