@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @takes_graph()
 def fit(
     graph: GraphOptions,
-    model: Annotated[str | None, typer.Option(help="Train this model alone; see `asgat models`.")] = None,
+    model: Annotated[str | None, typer.Option(help="Train only this model; see `asgat models`.")] = None,
     set_: options.Settings = None,
     recipe: Annotated[
         Path | None,
@@ -32,7 +32,7 @@ def fit(
     time_limit: Annotated[
         float | None, typer.Option(metavar="MINUTES", min=0.0, help="For all models. Default: 10 (quick 2, best 60).")
     ] = None,
-    repeats: Annotated[int, typer.Option(min=1, max=100, help="Other splits and seeds; scores are their mean.")] = 1,
+    repeats: Annotated[int, typer.Option(min=1, max=100, help="Splits and seeds to average scores over.")] = 1,
     seed: options.Seed = 0,
     device: options.Device = "auto",
     deterministic: options.Deterministic = False,

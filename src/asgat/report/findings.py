@@ -95,7 +95,7 @@ def training_findings(run: TrainedRun, result: dict[str, Any], prediction: Ints)
 def attention_findings(result: dict[str, Any], held: HeadResponses, layer_name: str) -> Iterator[Finding]:
     """Findings about heads and certificate."""
     kinds: tuple[tuple[Kind, list[Floats], str, str], ...] = (
-        ("attention", held.attention, "head", "cannot tell other nodes apart"),
+        ("attention", held.attention, "head", "gives all other nodes the same score"),
         ("filters", held.filters, "filter head", "passes a node's own features on and uses no other node"),
     )
     any_flat = False

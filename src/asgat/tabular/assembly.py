@@ -21,7 +21,7 @@ ENDS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("node
 PLAIN_NAMES = ("nodes", "node", "edges", "edge", "graph", "data", "vertices", "features")  # say nothing of the data
 IDS = ("id", "node", "node_id", "ID", "Id", "name")
 WEIGHTS = ("weight", "edge_weight")
-# What a node (its id and a dictionary's entry of it) and an edge (while the graph is made) take beside their cells:
+# What a node (its id and its entry of a dictionary) and an edge (while the graph is made) take in addition to cells:
 NODE_BYTES, EDGE_BYTES = 128, 40
 
 
@@ -72,7 +72,7 @@ def assemble(
     weight: str | None = None,
     split: str | None = None,
     ignore: Sequence[str] = (),  # columns that are not features
-    categorical: Sequence[str] = (),  # columns whose numbers are names, such as codes
+    categorical: Sequence[str] = (),  # columns whose numbers are categories, such as codes
     numeric: Sequence[str] = (),  # columns that are numbers, whatever they look like
     optional: Sequence[str] = (),  # those of the roles label and split whose column may be absent
     name: str = "graph",  # for reports

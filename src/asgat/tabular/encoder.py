@@ -163,7 +163,7 @@ def _fit(column: Column, found: dict[str, list[str]]) -> Feature:
     if absent == len(column):
         return unused("there is no value")
     if absent:
-        report("values are missing; one more column each marks where", f" ({absent:,})")
+        report("values are missing; an additional column marks them", f" ({absent:,})")
     if numbers is not None:
         present = numbers[~missing]
         if (present == present[0]).all() and not absent:
@@ -219,7 +219,7 @@ def _encode(feature: Feature, column: Column, out: npt.NDArray[np.float32], note
         )
     missing = column.missing if numbers is None else ~np.isfinite(numbers)
     if missing.any() and not feature.flag:
-        notes.append(f"{feature.name!r} has no value at {int(missing.sum()):,} nodes; the usual one is taken.")
+        notes.append(f"{feature.name!r} has no value at {int(missing.sum()):,} nodes; a default is used.")
     if feature.flag:
         out[:, -1] = missing
     if numbers is not None:
@@ -236,7 +236,7 @@ def _encode(feature: Feature, column: Column, out: npt.NDArray[np.float32], note
     out[known, at[known]] = 1.0
     unknown = int(((at < 0) & ~missing).sum())
     if unknown:
-        notes.append(f"{feature.name!r} has values at {unknown:,} nodes that were not there when the model was fitted.")
+        notes.append(f"{feature.name!r} has values at {unknown:,} nodes that were not seen when the model was fitted.")
 
 
 def _columns(names: Sequence[str]) -> str:

@@ -74,7 +74,7 @@ def encode_labels(label: Column, notes: list[str] | None = None) -> tuple[npt.ND
     rare = [str(name) for name, count in zip(classes, counts, strict=True) if count == 1]
     if rare:
         shown = f"{', '.join(repr(name) for name in rare[:5])}{' and more' if len(rare) > 5 else ''}"
-        notes.append(f"A single node is of class {shown}: it is trained on, and that class cannot be tested.")
+        notes.append(f"Only one node is of class {shown}: it is used for training, so the class cannot be tested.")
     codes = np.full(len(label), -1, dtype=np.int64)
     codes[present] = numbers.reshape(-1)
     return codes, classes
