@@ -13,7 +13,7 @@ from asgat.cli.graph_options import GraphOptions, Ignore, Nodes, print_changes, 
 from asgat.cli.leaderboard import BoardProgress, print_board, print_scores
 from asgat.cli.output import RunProgress, check_writable, console, detail, make_table, resumable, say, write_json
 from asgat.cli.output import notes as progress_notes
-from asgat.errors import AsgatError
+from asgat.errors import AsgatError, listed
 
 if TYPE_CHECKING:
     from asgat.estimator.health import Health
@@ -260,8 +260,7 @@ def _homophily(health: Health) -> str:
 
 def _class_counts(classes: dict[str, int]) -> str:
     largest = sorted(classes.items(), key=lambda item: -item[1])
-    shown = ", ".join(f"{escape(name)} {count:,}" for name, count in largest[:8])
-    return shown + (f" and {len(largest) - 8} more" if len(largest) > 8 else "")
+    return listed([f"{escape(name)} {count:,}" for name, count in largest], 8)
 
 
 def _histogram(counts: list[int]) -> str:

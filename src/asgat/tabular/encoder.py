@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from asgat.errors import AsgatError
+from asgat.errors import AsgatError, listed
 from asgat.graph.graph import Floats, Graph
 from asgat.tabular.column import Column
 
@@ -240,12 +240,8 @@ def _encode(feature: Feature, column: Column, out: npt.NDArray[np.float32], note
 
 
 def _columns(names: Sequence[str]) -> str:
-    """``Column a``, or ``12 columns (a, b, c, …)``."""
-    if len(names) == 1:
-        return f"Column {names[0]}"
-    return f"{len(names)} columns ({', '.join(names[:5])}{', …' if len(names) > 5 else ''})"
+    return f"Column {names[0]}" if len(names) == 1 else f"{len(names)} columns ({listed(names)})"
 
 
 def quoted(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:10])
-    return shown + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+    return listed([repr(name) for name in names], 10)
