@@ -3,9 +3,9 @@ import json
 
 import pytest
 
-from asgat.cli.models import GROUPS, describe_settings
+from asgat.cli.models import describe_settings
 from asgat.cli.output import console
-from asgat.config import ASGATConfig, TrainConfig
+from asgat.config import GROUPS, ASGATConfig, TrainConfig
 from asgat.data import DATASETS, dataset_names
 from asgat.nn.registry import MODELS, model_spec
 
