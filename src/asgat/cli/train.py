@@ -37,7 +37,7 @@ def train(
     device: options.Device = "auto",
     deterministic: options.Deterministic = False,
     threads: options.Threads = None,
-    out: Annotated[Path | None, typer.Option(help="Run directory, resumed. Default: runs/DATASET-MODEL-seedN.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Run directory. Default: runs/DATASET-MODEL-seedN.")] = None,
     fresh: options.Fresh = False,
     distributed: Distributed = False,
     tensorboard: options.TensorBoard = None,

@@ -105,11 +105,7 @@ def attend(
         each = [attend(operator, single, k, include_unreachable) for single in filter.each()]
         index, weight = (torch.stack(parts) for parts in zip(*((one.index, one.weight) for one in each), strict=True))
         return SparseAttention(index, weight, operator.num_nodes)
-    if k is None:
-        index, score = operator.scores(filter, include_unreachable=include_unreachable)
-        index = index.expand_as(score)
-    else:
-        index, score = operator.top(filter, k, include_unreachable)
+    index, score = operator.select(filter, k, include_unreachable)
     certificate = operator.certify(filter, index, score) if certified else None
     weight = row_softmax(score)
     if isinstance(filter, FilterStack):

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from asgat.errors import AsgatError, brief
 from asgat.estimator.trained_run import TrainedRun, checked_probability
-from asgat.explain.attention_rows import pair_hops, select_nodes
+from asgat.explain.attention_rows import pair_hops
 from asgat.explain.copies import SIDES, operator_rows, split_copies
 from asgat.explain.head_responses import HeadResponses, Kind, head_responses, oriented
 from asgat.explain.responses import BAND_TABLE
@@ -216,7 +216,8 @@ def attention_distance(
     parts = [slice(None)] if side is None else [side == place for place in range(len(SIDES))]
     layers = []
     for conv in model.convs:
-        index, score = (part[:, rows].detach().cpu() for part in select_nodes(operator, conv))
+        selected = operator.select(conv.filter, conv.k, conv.include_unreachable)
+        index, score = (part[:, rows].detach().cpu() for part in selected)
         others, _ = split_copies(graph, index.numpy())
         hops, weight = pair_hops(graph, own, others), row_softmax(score).numpy()
         group = np.where(hops < 0, 6, np.minimum(hops, 5))
