@@ -1,7 +1,7 @@
 """Training on several ranks: the numbers of `docs/scale-measurements.md`, one command each.
 
 python benchmarks/distributed.py parity --datasets cora,chameleon,50000 --ranks 2,4 --json parity.json
-python benchmarks/distributed.py parity --model asgat-deep --datasets cora,squirrel-directed,50000
+python benchmarks/distributed.py parity --model asgat-deep --datasets cora,citeseer,squirrel-directed,50000 --shift 0
 python benchmarks/distributed.py make 2000000 --degree 20 --out big        # a block model as files
 python benchmarks/distributed.py scale --nodes 200000,2000000 --ranks 2 --json scale-ranks.json
 python benchmarks/distributed.py kill --times 10 --json kill.json       # or with --model asgat-deep
@@ -128,7 +128,7 @@ def parity(
                 spawn(parity_rank, arguments, nprocs=count)
                 result = json.loads(Path(file).read_text())
             parts = np.array([[e["train_loss"], e["val_loss"]] for e in result["history"]])
-            tables = [part["table_mb"] for part in result["rows"][0]["ranks"]]
+            tables, held = ([part[key] for part in result["rows"][0]["ranks"]] for key in ("table_mb", "features_mb"))
             row = {
                 "dataset": name,
                 "model": model,
@@ -143,13 +143,15 @@ def parity(
                 "table_mb_per_rank": tables,
                 "largest_share_times_ranks": max(tables) / whole * count,
                 "features_mb": features,
-                "features_mb_per_rank": [part["features_mb"] for part in result["rows"][0]["ranks"]],
+                "features_mb_per_rank": held,
+                "largest_features_times_ranks": max(held) / features * count,
                 "needed_rows": [part["needed_rows"] for part in result["rows"][0]["ranks"]],
             }
             rows.append(row)
             print(
                 f"{name}, {count} ranks, {precision}, {kind} sums: losses of {len(parts)} epochs differ by at most "
-                f"{row['largest_difference']:.1e}; largest table {row['largest_share_times_ranks']:.3f} × 1/ranks",
+                f"{row['largest_difference']:.1e}; largest table {row['largest_share_times_ranks']:.3f} × 1/ranks, "
+                f"largest features {row['largest_features_times_ranks']:.3f} × 1/ranks",
                 flush=True,
             )
     return {"rows": rows}
