@@ -89,7 +89,7 @@ class Contest:
     # -- the rounds ---------------------------------------------------------------------------------------------------
 
     def run(self) -> list[int]:
-        """Trains everything; returns the candidates of the last round, best first."""
+        """Trains everything; returns the candidates that are equally good in the last round, best first."""
         everyone = list(range(len(self.candidates)))
         self._train("first epochs", [(n, 0) for n in everyone], self._at(FIRST), self.preset.first_epochs)
         alive = better_half(self.candidates, {n: self.score(n) for n in everyone})
@@ -104,10 +104,9 @@ class Contest:
             self._train(f"on other nodes, {place + 1} of {len(self.rounds)}", wanted, until)
             done += folds
         alive = self._best(alive)
-        common = set.intersection(*(self.finished_folds(n) for n in alive))
+        common = self.common_folds(alive)
         scores = [self.score(n, common) for n in alive]
-        chosen = prefer_simple(alive, scores, self._standard_error(scores[0], common))
-        return [chosen, *(n for n in alive if n != chosen)]
+        return near_best(alive, scores, self._standard_error(scores[0], common))
 
     def _can_end(self, number: int, folds: int, until: float) -> bool:
         """Whether a candidate could be trained on more folds in time, if each takes as long as the first."""
@@ -124,8 +123,12 @@ class Contest:
                 "No model could be trained: every candidate diverged, or the time limit was too short for a single "
                 "epoch. Set a longer --time-limit, or check the features for huge values."
             )
-        common = set.intersection(*(self.finished_folds(n) for n in usable))
+        common = self.common_folds(usable)
         return sorted(usable, key=lambda n: (-self.score(n, common), n))
+
+    def common_folds(self, numbers: Iterable[int]) -> set[int]:
+        """The folds that all of some candidates were trained on to the end."""
+        return set.intersection(*(self.finished_folds(n) for n in numbers))
 
     def finished_folds(self, number: int) -> set[int]:
         return {trial.fold for trial in self.trials_of(number) if trial.ended and not trial.failed}
@@ -147,8 +150,8 @@ class Contest:
         return float(np.mean([trial.score for trial in counted]))
 
     def _standard_error(self, score: float, folds: set[int]) -> float:
-        """That of a share of the validation nodes of some folds, whatever the metric is."""
-        nodes = sum(len(self.folds[fold].val) for fold in folds or {0})
+        """That of a share of the nodes that validate in some folds, whatever the metric is."""
+        nodes = len(np.unique(np.concatenate([self.folds[fold].val for fold in folds or {0}])))
         share = float(np.clip(score, 0.05, 0.95))
         return float(np.sqrt(share * (1 - share) / nodes))
 
@@ -274,7 +277,6 @@ def better_half(candidates: Sequence[Candidate], scores: dict[int, float]) -> li
     return [n for n in ranked if n in kept]
 
 
-def prefer_simple(ranked: Sequence[int], scores: Sequence[float], standard_error: float) -> int:
-    """The best candidate, or the cheapest of those that are as good within a part of the standard error."""
-    near = [n for n, score in zip(ranked, scores, strict=True) if score >= scores[0] - NEAR * standard_error]
-    return min(near)
+def near_best(ranked: Sequence[int], scores: Sequence[float], standard_error: float) -> list[int]:
+    """The candidates whose score cannot be told from the best one's."""
+    return [n for n, score in zip(ranked, scores, strict=True) if score >= scores[0] - NEAR * standard_error]
