@@ -22,7 +22,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 GRAPHS = "texas,cornell,wisconsin,cornell-true,chameleon-filtered,reed98,usa-airports"
-OLD, PARTS = 4, 5  # divisions of fold_splits; parts of a cross-validation
+OLD, PARTS, KEEP = 4, 5, 8  # divisions of fold_splits; parts of a cross-validation; candidates trained on them
 
 
 # -- training ---------------------------------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ def train(name: str, number: int, strangers: Path, rounds: int) -> dict[str, Any
     folds = fold_splits(split, data.y, OLD, seed, given)
     if not (given and folds[1] is split):
         folds = [*(folds if rounds > 1 else [split]), *cross_validation(split, data.y, seed, rounds)]
-    everyone = ((99, len(folds) - 1),)
+    everyone = ((KEEP, len(folds) - 1),)
     preset = replace(PRESETS["default"], rounds=everyone, large_rounds=everyone)
     field = make_field(data, preset, health.advised, one_way=True in datasets)
     bench, store, began = Workbench(datasets, torch.device("cpu")), TrialStore(None, "cpu", ""), time.process_time()

@@ -14,9 +14,8 @@ from asgat.leaderboard.field import Candidate, Preset
 from asgat.leaderboard.trial import TrialStore, Workbench
 from asgat.training.interrupt import Interrupt
 
-TINY = Preset(
-    minutes=5.0, settings=1, first_epochs=4, epochs=12, patience=12, rounds=((3, 1), (2, 1)), large_rounds=((2, 1),)
-)
+ROUNDS = ((3, 1), (2, 1))
+TINY = Preset(5.0, settings=1, first_epochs=4, epochs=12, patience=12, few_rounds=ROUNDS, rounds=(), large_rounds=())
 
 
 @pytest.fixture(scope="session")

@@ -245,7 +245,7 @@ def averaged(tmp_path):
     names, found = ("gcn", "linkx", "mlp"), []
     for name in names:
         config = make_config(name, hidden=4)
-        found.append((name, config, model_spec(name).make(config, *sizes.values())))
+        found.append((name, config, model_spec(name).make(config, 34, 2, 34)))
     first, *partners = [(name, config, model.state_dict()) for name, config, model in found]
     state, told = with_partners(first[2], partners)
     metadata = {"model": "gcn", "config": first[1].to_dict(), "run": 0, **sizes, **told}

@@ -211,7 +211,9 @@ def finish(contest: Contest, chosen: Sequence[int]) -> Final:
     first = next((n for n in alike if _is_explained(finals[n])), chosen[0])
     final = replace(finals[first], partners=tuple(finals[n] for n in alike if n != first))
     scores = scores_of(final.logits(), final.task.y, contest.split, final.task.metric)
-    return replace(final, result=replace(final.result, **{**scores, **validation(contest, alike)}))
+    # As for one candidate, networks are validated on nodes they left out.
+    score, loss = contest.votes(alike).validate(alike)
+    return replace(final, result=replace(final.result, **{**scores, "val_score": score, "val_loss": loss}))
 
 
 def average_folds(contest: Contest, number: int) -> Final:
@@ -229,16 +231,6 @@ def average_folds(contest: Contest, number: int) -> Final:
     # Networks of other folds were trained on validation nodes of the split; each is validated on those it left out.
     score, loss = (float(np.mean([getattr(one, key) for one in results])) for key in ("val_score", "val_loss"))
     return Final(candidate, config, task, replace(joined, val_score=score, val_loss=loss))
-
-
-def validation(contest: Contest, numbers: Sequence[int]) -> dict[str, float]:
-    """Score and loss of the average of several candidates on the validation nodes of a fold, mean over folds."""
-    found = []
-    for fold in sorted(contest.common_folds(numbers) or {0}):
-        trials = [(contest.trials[n, fold], contest.bench.task(contest.candidates[n])) for n in numbers]
-        logits = average(torch.stack([logits_of(task, t.run.job.config, t.weights()) for t, task in trials]))
-        found.append(scores_of(logits, trials[0][1].y, contest.folds[fold], trials[0][1].metric))
-    return {key: float(np.mean([one[key] for one in found])) for key in ("val_score", "val_loss")}
 
 
 def _is_explained(final: Final) -> bool:

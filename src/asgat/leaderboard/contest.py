@@ -8,9 +8,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
 
 from asgat.data.dataset import Split
 from asgat.errors import AsgatError
+from asgat.leaderboard.choice import Votes, choose
 from asgat.leaderboard.field import Candidate, Preset
 from asgat.leaderboard.folds import fold_splits
 from asgat.leaderboard.trial import Trial, TrialStore, Workbench
@@ -22,7 +24,6 @@ from asgat.training.run_state import Epoch, Job, Run, member_seed
 SAVE_SECONDS = 30.0  # of training between two savings
 # Shares of the time after which the rounds end: the first, that on the whole split, and the last.
 FIRST, WHOLE, LAST = 0.4, 0.7, 0.95
-NEAR = 0.5  # standard errors of a validation score by which two candidates count as equally good
 
 Report = Callable[[str, int, int, Epoch | None], None]  # the round, trials done and in all, an epoch
 
@@ -84,12 +85,12 @@ class Contest:
 
     @property
     def rounds(self) -> tuple[tuple[int, int], ...]:
-        return self.preset.rounds_for(len(self.split.val))
+        return self.preset.rounds_for(self.split)
 
     # -- the rounds ---------------------------------------------------------------------------------------------------
 
     def run(self) -> list[int]:
-        """Trains everything; returns the candidates that are equally good in the last round, best first."""
+        """Trains everything; returns the candidates that are to be averaged, the best of the last round first."""
         everyone = list(range(len(self.candidates)))
         self._train("first epochs", [(n, 0) for n in everyone], self._at(FIRST), self.preset.first_epochs)
         alive = better_half(self.candidates, {n: self.score(n) for n in everyone})
@@ -106,7 +107,7 @@ class Contest:
         alive = self._best(alive)
         common = self.common_folds(alive)
         scores = [self.score(n, common) for n in alive]
-        return near_best(alive, scores, self._standard_error(scores[0], common))
+        return choose(alive, scores, self._standard_error(scores[0], common), self.votes(alive))
 
     def _can_end(self, number: int, folds: int, until: float) -> bool:
         """Whether a candidate could be trained on more folds in time, if each takes as long as the first."""
@@ -129,6 +130,14 @@ class Contest:
     def common_folds(self, numbers: Iterable[int]) -> set[int]:
         """The folds that all of some candidates were trained on to the end."""
         return set.intersection(*(self.finished_folds(n) for n in numbers))
+
+    def votes(self, numbers: Sequence[int]) -> Votes:
+        """What the networks of candidates say of the validation nodes of the folds that all were trained on."""
+        folds = sorted(self.common_folds(numbers) or {0})
+        nodes = {fold: torch.from_numpy(self.folds[fold].val).to(self.bench.device) for fold in folds}
+        tasks = {n: self.bench.task(self.candidates[n]) for n in numbers}
+        logits = {(n, fold): self.trials[n, fold].logits(tasks[n])[nodes[fold]] for n in numbers for fold in folds}
+        return Votes(self.metric, {fold: tasks[numbers[0]].y[nodes[fold]] for fold in folds}, logits)
 
     def finished_folds(self, number: int) -> set[int]:
         return {trial.fold for trial in self.trials_of(number) if trial.ended and not trial.failed}
@@ -275,8 +284,3 @@ def better_half(candidates: Sequence[Candidate], scores: dict[int, float]) -> li
         best_of_row.setdefault(candidates[n].name, n)
     kept = set(ranked[: -(-len(ranked) // 2)]) | set(best_of_row.values())
     return [n for n in ranked if n in kept]
-
-
-def near_best(ranked: Sequence[int], scores: Sequence[float], standard_error: float) -> list[int]:
-    """The candidates whose score cannot be told from the best one's."""
-    return [n for n, score in zip(ranked, scores, strict=True) if score >= scores[0] - NEAR * standard_error]
