@@ -90,7 +90,7 @@ def leaderboard_table(board: Leaderboard) -> dict[str, Any]:
         "unit": board.unit,
         "headings": headings,
         "cells": cells,
-        "chosen": next((place for place, row in enumerate(board.rows) if row.name == board.chosen.name), None),
+        "chosen": next((place for place, row in enumerate(board.lines) if row.name == board.chosen.name), None),
         "members": board.members,
         "sentences": [board.choice, *board.sentences],
         "notes": [*board.notes, *([CUT] if board.cut else [])],
@@ -118,7 +118,7 @@ def summary(run: TrainedRun, result: dict[str, Any], prediction: Ints) -> list[d
     homophily = beta(graph, run.y)
     if np.isfinite(homophily):
         tiles.append(("homophily β", f"{homophily:.2f}", "neighbours of the same class"))
-    size = sum(parameter.numel() for parameter in run.model.parameters())
+    size = sum(parameter.numel() for one in (run, *run.partners) for parameter in one.model.parameters())
     note = f"{result['ms_per_epoch']:.1f} ms per epoch" if result.get("ms_per_epoch") else "trained"
     tiles.append(("weights", f"{size:,}", note))
     return [{"label": label, "value": value, "note": note} for label, value, note in tiles]

@@ -72,8 +72,8 @@ def training_findings(run: TrainedRun, result: dict[str, Any], prediction: Ints)
         if learned - score > 0.25:
             text = f"Training accuracy is {learned:.1%}, test accuracy {score:.1%}; more dropout may help."
             yield Finding("note", "overfitting", text)
-    if run.members > 1:
-        text = f"{run.members} networks are averaged; training curves, filters and attention are those of the first."
+    if run.averaged:
+        text = f"The average of {run.averaged}; training curves, filters and attention are those of the first."
         yield Finding("note", "ensemble", text)
     if run.similar:
         text = f"Each node is also linked to the {run.similar} most similar in features; attention uses these links."
