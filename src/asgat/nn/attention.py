@@ -6,7 +6,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from asgat.filters.filter_stack import FilterStack
+from asgat.filters.filter_stack import as_stack
 from asgat.filters.spectral_filter import SpectralFilter
 from asgat.kernels import dropout, gather_sum, row_softmax
 from asgat.kernels.dropout import Probability, drops
@@ -101,8 +101,9 @@ def attend(
     if torch.is_autocast_enabled(operator.device.type):  # half precision would select other nodes
         with torch.autocast(operator.device.type, enabled=False):
             return attend(operator, filter, k, include_unreachable, certified)
-    if isinstance(filter, FilterStack) and not operator.stacks_heads:
-        each = [attend(operator, single, k, include_unreachable) for single in filter.each()]
+    stack = as_stack(filter)
+    if stack is not None and not operator.stacks_heads:
+        each = [attend(operator, single, k, include_unreachable) for single in stack.each()]
         index, weight = (torch.stack(parts) for parts in zip(*((one.index, one.weight) for one in each), strict=True))
         return SparseAttention(index, weight, operator.num_nodes)
     if k is None:
@@ -112,17 +113,18 @@ def attend(
         index, score = operator.top(filter, k, include_unreachable)
     certificate = operator.certify(filter, index, score) if certified else None
     weight = row_softmax(score)
-    if isinstance(filter, FilterStack):
-        shape = filter.runs, weight.size(0) // filter.runs, *weight.shape[1:]
+    if stack is not None:
+        shape = stack.runs, weight.size(0) // stack.runs, *weight.shape[1:]
         index, weight = index.view(shape), weight.view(shape)
     return SparseAttention(index, weight, operator.num_nodes, certificate)
 
 
 def filtered(operator: SpectralOperator, filter: SpectralFilter, signal: Tensor) -> Tensor:
     """The signal [N, F] filtered by the response of one head; [R, N, F] for stacked runs, each by its own."""
-    if not isinstance(filter, FilterStack):
+    stack = as_stack(filter)
+    if stack is None:
         return as_signal_operator(operator).apply(filter, signal.reshape(signal.shape[-2:])).view(signal.shape)
     if operator.stacks_heads:
         return as_signal_operator(operator).apply(filter, signal)
-    runs = zip(filter.each(), signal.unbind(), strict=True)
+    runs = zip(stack.each(), signal.unbind(), strict=True)
     return torch.cat([as_signal_operator(operator).apply(single, own) for single, own in runs])
