@@ -17,6 +17,8 @@ OUTPUTS = ("none", "relu")
 def fits_one_kernel(frequency: Tensor, output: str, layers: Sequence[Tensor]) -> bool:
     """Whether :func:`mlp_coefficients` serves these layers: small ones of one precision, in float32 if on CUDA."""
     dtype, on_cpu = frequency.dtype, frequency.device.type == "cpu"
+    if on_cpu and torch.compiler.is_compiling():  # PyTorch's compiler fuses its own operators
+        return False
     return (
         (dtype == torch.float32 or (on_cpu and dtype == torch.float64))
         and is_compiled(frequency.device)

@@ -146,6 +146,7 @@ class ASGAT(AttentionModel):
         convs = self.convs
         operator = self.operator_for(x, edge_index, edge_weight)
         check_nodes(operator, self.directed, self.num_nodes)
+        self.select_ahead(operator)
         hidden: Features = x
         for index in range(len(self.layers)):
             out = hidden = self.apply_layer(index, hidden, operator, x)

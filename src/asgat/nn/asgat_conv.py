@@ -178,16 +178,14 @@ class ASGATConv(nn.Module):
         if one and isinstance(x, Tensor) and x.dim() == 3:
             x = x.squeeze(0)
         x = dropout(x, self.dropout, self.training)
-        kept = attention.dropout(self.dropout, self.training)
-        if self.mix is not None:
-            kept = kept.scale(self.heads * operator.shared(own(self.mix)).softmax(-1))
+        shares = None if self.mix is None else self.heads * operator.shared(own(self.mix)).softmax(-1)
         mapped = by_copy(product(x, own(self.weight), operator), self.operators.copies)
         gathered = operator.exchange(mapped if self.gain == 1.0 else self.gain * mapped)
         side_by_side = self.concat or self.heads == 1
         bias = operator.shared(own(self.bias)) if self.bias is not None else None
         in_sums = self.concat or (self.heads == 1 and not self.directed)
         of_heads = bias.view(*bias.shape[:-1], -1, self.out_channels) if bias is not None and in_sums else None
-        out = kept.aggregate(gathered, of_heads)  # [heads, N, out]
+        out = attention.aggregate(gathered, of_heads, self.dropout, self.training, shares)  # [heads, N, out]
         out = out.transpose(-3, -2).flatten(-2) if side_by_side else each_run(3, lambda own: own.mean(dim=-3), out)
         if self.directed:
             out = by_node(out) if self.concat else 0.5 * (out[..., 0::2, :] + out[..., 1::2, :])
@@ -205,7 +203,7 @@ class ASGATConv(nn.Module):
         That of a filter that training does not change, such as a heat kernel, is computed once. If ``certified``, its
         ``certificate`` bounds how far the selection can be from the best of all nodes.
         """
-        filter = self._cache.filter_of(self.filter, self.runs)
+        filter = self.operator_filter
         if certified or not self.filter.fixed:
             return attend(operator, filter, self.k, self.include_unreachable, certified)
         versions = tuple(value._version for value in self.filter.buffers())
@@ -214,6 +212,11 @@ class ASGATConv(nn.Module):
             with torch.no_grad():
                 self._cache.attention = key, attend(operator, filter, self.k, self.include_unreachable)
         return self._cache.attention[1]
+
+    @property
+    def operator_filter(self) -> SpectralFilter:
+        """The filter as operators take it: that of all stacked runs."""
+        return self._cache.filter_of(self.filter, self.runs)
 
     @property
     def directed(self) -> bool:

@@ -9,6 +9,7 @@ from torch import Tensor
 from asgat.filters.filter_stack import as_stack
 from asgat.filters.spectral_filter import SpectralFilter
 from asgat.kernels import dropout, gather_sum, row_softmax
+from asgat.kernels.attention_sum import attention_sum, fits_attention_sum
 from asgat.kernels.dropout import Probability, drops
 from asgat.kernels.each_run import each_run
 from asgat.spectral.certificate import Certificate
@@ -25,37 +26,71 @@ class SparseAttention:
 
     Attributes:
         index: attended nodes u, [heads, N, k].
-        weight: attention weights, [heads, N, k].
         num_nodes: number of nodes that can be attended to.
         certificate: how far the selection can be from the best of all nodes, where it was asked for.
     """
 
     index: Tensor
-    weight: Tensor
+    _weight: Tensor | None  # None until it is used, where the scores are given: layers fuse the softmax into their sums
     num_nodes: int
     certificate: Certificate | None = None
+    _score: Tensor | None = None
+
+    @property
+    def weight(self) -> Tensor:
+        """Attention weights, [heads, N, k]."""
+        if self._weight is None:
+            assert self._score is not None
+            weight = row_softmax(self._score)
+            if torch.compiler.is_compiling():
+                return weight
+            object.__setattr__(self, "_weight", weight)
+        assert self._weight is not None
+        return self._weight
 
     @property
     def heads(self) -> int:
-        return self.weight.size(-3)
+        return self.index.size(-3)
 
     def dropout(self, p: Probability, training: bool = True) -> Self:
         """The same attention with weights zeroed at random and the others scaled up, as in GAT."""
-        return replace(self, weight=dropout(self.weight, p)) if drops(p, training) else self
+        return self._weighted(dropout(self.weight, p)) if drops(p, training) else self
 
     def scale(self, factor: Tensor) -> Self:
         """The same attention with every head's weights times a factor [heads]."""
-        return replace(self, weight=each_run(3, lambda own, by: own * by[..., None, None], self.weight, factor))
+        return self._weighted(each_run(3, lambda own, by: own * by[..., None, None], self.weight, factor))
 
     def unsqueeze(self) -> Self:
         """The same attention as that of a stack of one run."""
-        return replace(self, index=self.index.unsqueeze(0), weight=self.weight.unsqueeze(0))
+        weight, score = (None if part is None else part.unsqueeze(0) for part in (self._weight, self._score))
+        return replace(self, index=self.index.unsqueeze(0), _weight=weight, _score=score)
 
-    def aggregate(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
+    def _weighted(self, weight: Tensor) -> Self:
+        return replace(self, _weight=weight, _score=None)
+
+    def aggregate(
+        self,
+        x: Tensor,
+        bias: Tensor | None = None,
+        p: Probability = 0.0,
+        training: bool = False,
+        factor: Tensor | None = None,
+    ) -> Tensor:
         r""":math:`\sum_u a_{vu} x_u + b` per head: [N, F] → [heads, N, F], O(heads · N · k · F), nothing N×N.
 
-        ``bias`` is [heads, F].
+        ``bias`` is [heads, F]. Before, :meth:`dropout` with ``p`` and :meth:`scale` with ``factor``.
         """
+        score = self._score
+        if factor is None and score is not None and fits_attention_sum(score, x):
+            one = score.dim() == 3
+            given = score, self.index, x, bias
+            stacked = [part.unsqueeze(0) if one and part is not None else part for part in given]
+            out = attention_sum(*stacked, p, training).transpose(-3, -2)  # type: ignore[arg-type]
+            return out.squeeze(0) if one else out
+        kept = self.dropout(p, training)
+        return (kept if factor is None else kept.scale(factor))._sums(x, bias)
+
+    def _sums(self, x: Tensor, bias: Tensor | None) -> Tensor:
         *runs, heads, rows, _ = self.index.shape
         # Rows outermost: heads end up next to each other, so that concatenating them later copies nothing.
         index, weight = (part.transpose(-3, -2).flatten(0, -2) for part in (self.index, self.weight))
@@ -104,19 +139,18 @@ def attend(
     stack = as_stack(filter)
     if stack is not None and not operator.stacks_heads:
         each = [attend(operator, single, k, include_unreachable) for single in stack.each()]
-        index, weight = (torch.stack(parts) for parts in zip(*((one.index, one.weight) for one in each), strict=True))
-        return SparseAttention(index, weight, operator.num_nodes)
+        index, score = (torch.stack(parts) for parts in zip(*((one.index, one._score) for one in each), strict=True))
+        return SparseAttention(index, None, operator.num_nodes, _score=score)
     if k is None:
         index, score = operator.scores(filter, include_unreachable=include_unreachable)
         index = index.expand_as(score)
     else:
         index, score = operator.top(filter, k, include_unreachable)
     certificate = operator.certify(filter, index, score) if certified else None
-    weight = row_softmax(score)
     if stack is not None:
-        shape = stack.runs, weight.size(0) // stack.runs, *weight.shape[1:]
-        index, weight = index.view(shape), weight.view(shape)
-    return SparseAttention(index, weight, operator.num_nodes, certificate)
+        shape = stack.runs, score.size(0) // stack.runs, *score.shape[1:]
+        index, score = index.view(shape), score.view(shape)
+    return SparseAttention(index, None, operator.num_nodes, certificate, score)
 
 
 def filtered(operator: SpectralOperator, filter: SpectralFilter, signal: Tensor) -> Tensor:

@@ -39,6 +39,14 @@ class AttentionModel(nn.Module, ABC):
         """The operator of a graph, built unless it already is one or is cached."""
         return self.convs[0].operator_for(x, graph, edge_weight)
 
+    def select_ahead(self, operator: SpectralOperator) -> None:
+        """Lets the operator select for all layers at once. A training step finds the selections of the evaluation."""
+        if torch.is_grad_enabled():
+            return
+        learned = [conv for conv in self.convs if not conv.filter.fixed and not conv.include_unreachable]
+        if len(learned) > 1 and len({conv.k for conv in learned}) == 1 and learned[0].k is not None:
+            operator.select_ahead([conv.operator_filter for conv in learned], learned[0].k)
+
     @torch.no_grad()
     def certificates(self, operator: SpectralOperator) -> list[Certificate]:
         """How far each layer's attention on this graph can be from the paper's."""

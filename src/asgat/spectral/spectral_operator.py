@@ -2,6 +2,7 @@
 
 import copy
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, Self
 
 import torch
@@ -78,6 +79,9 @@ class SpectralOperator(ABC):
         index, score = self.scores(filter, include_unreachable=include_unreachable)
         position = top_k(score, k)
         return index.expand_as(score).gather(-1, position), score.gather(-1, position)
+
+    def select_ahead(self, filters: Sequence[SpectralFilter], k: int) -> None:
+        """Called before :meth:`top` of several filters, by operators that are faster with all of them at once."""
 
     def certify(self, filter: SpectralFilter, index: Tensor, score: Tensor) -> Certificate:
         """Bounds on the error of the rows :meth:`top` returned against the best of all nodes: 0 if all are scored."""

@@ -1,7 +1,7 @@
 """Scores on rows of a candidate table: all of them, or those that one rank or one batch holds."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 from weakref import WeakKeyDictionary
@@ -141,6 +141,34 @@ class RowOperator(SpectralOperator):
         index, position, score = self._select(filter, coefficients.detach(), k)
         return index, rescore(self.table.value, self.shared(coefficients), position, score.double())
 
+    @torch.no_grad()
+    def select_ahead(self, filters: Sequence[SpectralFilter], k: int) -> None:
+        """One pass over the table, whose reading takes most of the time; on the CPU, where selections are remembered."""
+        if self.device.type != "cpu" or torch.compiler.is_compiling() or k > self.candidates:
+            return
+        wanted = [(filter, self.coefficients(filter)) for filter in filters]
+        wanted = [(filter, c) for filter, c in wanted if not self._is_selected(filter, c, k)]
+        if len(wanted) < 2:
+            return
+        lasts = [self._selected.get(filter) for filter, _ in wanted]
+        known = [last.position for last in lasts if last is not None and last.position.size(-1) == k]
+        hint = torch.cat(known) if len(known) == len(wanted) else self._no_hint()
+        together = torch.cat([c for _, c in wanted])
+        position, score = select_top(self.table.value, self._rows, together, k, hint)
+        first = 0
+        for filter, c in wanted:
+            own = slice(first, first + c.size(0))
+            index = nodes_at(self._nodes, position[own])
+            self._selected[filter] = _Selection(c, index, position[own], score[own])
+            first = own.stop
+
+    def _is_selected(self, filter: SpectralFilter, coefficients: Tensor, k: int) -> bool:
+        last = self._selected.get(filter)
+        return last is not None and last.position.size(-1) == k and torch.equal(last.coefficients, coefficients)
+
+    def _no_hint(self) -> Tensor:
+        return torch.empty(0, 0, 0, dtype=torch.int32 if self.table.value.size(0) < 2**31 else torch.int64)
+
     def _select(self, filter: SpectralFilter, coefficients: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
         """Nodes, entries and scores of the selection. Padding, entry -1, gets the last entry's node."""
         value = self.table.value
@@ -153,11 +181,13 @@ class RowOperator(SpectralOperator):
             hold_selection((self, filter, k), (index, position, score.detach()))
             return index, position, score
         last = self._selected.get(filter)
-        hint = torch.empty(0, 0, 0, dtype=torch.int32 if value.size(0) < 2**31 else torch.int64)
-        if last is not None and last.position.size(-1) == k:
-            if torch.equal(last.coefficients, coefficients):  # an epoch trains with the filters evaluated before
-                return last.index, last.position, rescore(value, coefficients, last.position, last.score)
-            hint = last.position
+        if last is not None and self._is_selected(
+            filter, coefficients, k
+        ):  # an epoch trains with filters just evaluated
+            learned = coefficients.requires_grad and torch.is_grad_enabled()
+            again = rescore(value, coefficients, last.position, last.score) if learned else last.score
+            return last.index, last.position, again
+        hint = self._no_hint() if last is None or last.position.size(-1) != k else last.position
         position, score = select_top(value, self._rows, coefficients, k, hint)
         index = nodes_at(self._nodes, position)
         self._selected[filter] = _Selection(coefficients.detach(), index, position, score.detach())

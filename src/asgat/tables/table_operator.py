@@ -105,6 +105,10 @@ class TableOperator(GraphOperator):
     def top(self, filter: SpectralFilter, k: int, include_unreachable: bool = False) -> tuple[Tensor, Tensor]:
         return self.rows.top(filter, k, include_unreachable)
 
+    def select_ahead(self, filters: Sequence[SpectralFilter], k: int) -> None:
+        if not self.records_fallbacks:  # evaluations are counted there
+            self.rows.select_ahead(filters, k)
+
     @property
     def stacks_heads(self) -> bool:
         return not self.records_fallbacks  # a fit that fails is replaced for all heads of the call
