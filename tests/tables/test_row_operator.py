@@ -143,3 +143,21 @@ def test_a_weight_is_shared_as_the_caller_says_where_sums_are_exact(path_graph_o
     assert shared.shared(weight).tolist() == [3.0, 3.0]
     alone = RowOperator(whole.table, whole.candidates, whole.rows.interpolation, exact_sums=True)
     assert alone.shared(weight).dtype == F64
+
+
+def test_selecting_for_several_filters_at_once_is_selecting_for_each(path_graph_operators):
+    torch.manual_seed(0)
+    _, rows = path_graph_operators
+    filters = [MLPFilter(heads).double() for heads in (1, 3, 2)]
+    fresh = [rows.take(torch.arange(rows.num_nodes)).top(filter, 3) for filter in filters]
+    for moved in (0.0, 0.1):  # without a last selection, and with one
+        with torch.no_grad():
+            for value in (value for filter in filters for value in filter.parameters()):
+                value.add_(moved)
+        fresh = [rows.take(torch.arange(rows.num_nodes)).top(filter, 3) for filter in filters]
+        rows.select_ahead(filters, 3)
+        kept = [rows._selected[filter].score for filter in filters]
+        for filter, expected, score in zip(filters, fresh, kept, strict=True):
+            found = rows.top(filter, 3)
+            assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+            assert rows._selected[filter].score is score  # it was not selected again

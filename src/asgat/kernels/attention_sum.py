@@ -7,6 +7,7 @@ from torch import Tensor
 
 from asgat.kernels.backend import is_compiled, kernel
 from asgat.kernels.dropout import Probability, draw_seeds, drops
+from asgat.kernels.gather_sum import grad_to_bias
 
 
 def fits_attention_sum(score: Tensor, x: Tensor) -> bool:
@@ -39,7 +40,7 @@ def attention_sum(
         score, index: of K attended rows for each of R runs, H heads and N rows, [R, H, N, K]. Indices are within
             0..M-1; this is not checked.
         x: rows to sum, [R, M, F].
-        bias: [R, H, F].
+        bias: [R, H, F], or a multiple of H for rows in turn, as for :func:`asgat.kernels.gather_sum`.
         p: probability of dropout, or that of each run.
 
     Shapes:
@@ -59,13 +60,14 @@ class _AttentionSum(torch.autograd.Function):
         out: Tensor
         out, weight, kept = _forward(score, index, x, bias, seeds)
         ctx.save_for_backward(index, x, weight, kept)
+        ctx.bias_shape = None if bias is None else bias.shape
         return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         to_score, _, to_x, to_bias, _ = ctx.needs_input_grad
         of_score, of_x = _backward(grad, *ctx.saved_tensors, to_x)
-        of_bias = torch.stack([own.sum(dim=0) for own in grad.unbind()]) if to_bias else None
+        of_bias = grad_to_bias(grad, ctx.bias_shape) if to_bias else None
         return of_score if to_score else None, None, of_x, of_bias, None
 
 

@@ -80,7 +80,7 @@ class SpectralOperator(ABC):
         position = top_k(score, k)
         return index.expand_as(score).gather(-1, position), score.gather(-1, position)
 
-    def select_ahead(self, filters: Sequence[SpectralFilter], k: int) -> None:
+    def select_ahead(self, filters: Sequence[SpectralFilter], k: int) -> None:  # noqa: B027  most have nothing to do
         """Called before :meth:`top` of several filters, by operators that are faster with all of them at once."""
 
     def certify(self, filter: SpectralFilter, index: Tensor, score: Tensor) -> Certificate:

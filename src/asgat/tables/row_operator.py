@@ -143,7 +143,7 @@ class RowOperator(SpectralOperator):
 
     @torch.no_grad()
     def select_ahead(self, filters: Sequence[SpectralFilter], k: int) -> None:
-        """One pass over the table, whose reading takes most of the time; on the CPU, where selections are remembered."""
+        """In one pass over the table, most of whose time is reading; on the CPU, where selections are remembered."""
         if self.device.type != "cpu" or torch.compiler.is_compiling() or k > self.candidates:
             return
         wanted = [(filter, self.coefficients(filter)) for filter in filters]

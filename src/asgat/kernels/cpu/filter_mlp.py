@@ -1,4 +1,4 @@
-"""CPU kernels of :func:`asgat.kernels.filter_mlp.mlp_coefficients`: one run after the other, each as if it were alone."""
+"""CPU kernels of :func:`asgat.kernels.filter_mlp.mlp_coefficients`: one run after the other, each as if alone."""
 
 from collections.abc import Sequence
 from typing import Any
