@@ -9,10 +9,12 @@ from torch import Tensor
 
 from asgat.kernels.plain import select_rows
 
-HEADS_AT_ONCE = 8  # heads at most for which a program reads its row of the table once
-PROGRAMS = 1 << 12  # that fill a device: fewer take one head each
-LONGEST = 1 << 13  # entries of a row that a program keeps in registers; longer rows are sorted instead
+HEADS_AT_ONCE = 16  # heads for which a program reads its row of the table once, at most
+SCORES_AT_ONCE = 1 << 10  # that a program keeps, at most, unless one row has more
+PROGRAMS = 1 << 12  # that fill a device; where there are fewer, each takes one head
+LONGEST = 1 << 13  # entries of a row that a program keeps; longer rows are sorted instead
 VALUES_PER_WARP = 1 << 12
+REGISTERS = None  # of a thread
 TILE = 4  # neighbouring values of an entry that are loaded at once
 ENTRIES = 64  # selected entries a program adds at a time for the gradient
 PARTIAL = 1 << 10  # partial sums of all heads
@@ -32,6 +34,23 @@ def select_top(
         position.fill_(-1)
     if score.numel() == 0 or value.numel() == 0:
         return score, position
+    done = 0
+    for width, count in zip(widths, counts, strict=True):
+        bucket = order[done : done + count]
+        done += count
+        if width > LONGEST:
+            select_rows(value, indptr, bucket, width, coefficients, score, position)
+            continue
+        at_once = max(1, min(HEADS_AT_ONCE, SCORES_AT_ONCE // width, count * heads // PROGRAMS))
+        groups = triton.cdiv(heads, at_once)
+        values = width * triton.next_power_of_2(min(orders, UNROLLED))
+        with torch.cuda.device(value.get_device()):
+            _select_kernel[count, groups](
+                value, indptr, bucket, coefficients, score, position, rows, heads, k,
+                ORDERS=orders, TILE=TILE, WIDTH=width, HEADS=triton.next_power_of_2(triton.cdiv(heads, groups)),
+                UNROLLED=UNROLLED, num_warps=min(16, max(1, values // VALUES_PER_WARP)), maxnreg=REGISTERS,
+            )  # fmt: skip
+    return score, position
 
 
 def select_top_grad(value: Tensor, position: Tensor, grad: Tensor) -> Tensor:
