@@ -1,13 +1,13 @@
 """Attention heads removed from trained models: all but one, and only one."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.hooks import RemovableHandle
 
 from asgat.experiments import paper
 from asgat.experiments.experiment import Result, Row, Table, experiment
@@ -15,24 +15,30 @@ from asgat.experiments.plotting import ERROR_BARS, OURS, PAPER, dataset_title, p
 from asgat.experiments.reproduction import Reproduction
 from asgat.experiments.trained_model import TrainedModel, try_load_or_train
 from asgat.nn import ASGAT, ASGATConv
+from asgat.nn.attention import SparseAttention
 
 HEADS = {"cora": 12, "citeseer": 14, "pubmed": 12}
 OTHERS = 12  # on data sets that are not in the paper
 LABELS = {"keep": "one head kept", "scaled": "one head kept, scaled up", "drop": "one head left out"}
 
 
-def heads_removed(conv: ASGATConv, heads: Sequence[int], factor: float = 1.0) -> RemovableHandle:
-    """In a ``with``, the attention weights of these heads are zero, so that their bias remains, the others' scaled."""
+@contextmanager
+def heads_removed(conv: ASGATConv, heads: Sequence[int], factor: float = 1.0) -> Iterator[None]:
+    """Within it, the attention weights of these heads are zero, so that their bias remains, the others' scaled."""
     assert conv.concat, "averaged heads cannot be separated"
     assert conv.root_weight is None, "a root term would be removed with them"
+    weight = torch.full((conv.heads,), factor)
+    weight[list(heads)] = 0.0
+    propagate = conv.propagate
 
-    def replace(_: Any, __: Any, out: Tensor) -> Tensor:
-        weight = torch.full((conv.heads, 1), factor, device=out.device)
-        weight[list(heads)] = 0.0
-        bias = torch.zeros((), device=out.device) if conv.bias is None else conv.bias.view(conv.heads, -1)
-        return (bias + weight * (out.view(out.size(0), conv.heads, -1) - bias)).flatten(1)
+    def without(x: Any, operator: Any, attention: SparseAttention, *following: Any) -> Tensor:
+        return propagate(x, operator, attention.scale(weight.to(attention.weight)), *following)
 
-    return conv.register_forward_hook(replace)
+    conv.propagate = without  # type: ignore[assignment,method-assign]
+    try:
+        yield
+    finally:
+        del conv.propagate
 
 
 def rows(reproduction: Reproduction, dataset: str) -> Iterator[Row]:

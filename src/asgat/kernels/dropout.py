@@ -50,15 +50,18 @@ def dropout(x: Tensor, p: Probability, training: bool = True) -> Tensor:
     """
     if not drops(p, training):
         return x
-    seeds = None
     if isinstance(p, tuple):
-        seeds = _seeds.get()
-    elif x.device.type != "cpu" or x.dtype not in (torch.float32, torch.float64) or torch.compiler.is_compiling():
+        return dropout_runs(x, *draw(p, x.device))
+    if x.device.type != "cpu" or x.dtype not in (torch.float32, torch.float64) or torch.compiler.is_compiling():
         return F.dropout(x, p)
-    else:
-        p = (p,)
-    seed = torch.randint(2**62, (len(p),), device=x.device) if seeds is None else seeds()
-    return dropout_runs(x, _on_device(p, x.device), seed)
+    return dropout_runs(x, _on_device((p,), x.device), torch.randint(2**62, (1,)))
+
+
+def draw(p: tuple[float, ...], device: torch.device) -> tuple[Tensor, Tensor]:
+    """Probabilities and seeds of stacked runs, as :func:`dropout_runs` takes them; the next ones in every call."""
+    seeds = _seeds.get()
+    seed = torch.randint(2**62, (len(p),), device=device) if seeds is None else seeds()
+    return _on_device(p, device), seed
 
 
 def dropout_runs(x: Tensor, p: Tensor, seed: Tensor) -> Tensor:

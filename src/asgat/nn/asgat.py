@@ -12,10 +12,11 @@ from torch import Tensor, nn
 from asgat.errors import AsgatError
 from asgat.filters import PageRankFilter
 from asgat.graph import Graph
+from asgat.kernels.dropout import Probability
 from asgat.kernels.elu import elu as elu_unit
 from asgat.kernels.sparse_features import dropout
 from asgat.nn.asgat_conv import ASGATConv
-from asgat.nn.attention import SparseAttention, filtered
+from asgat.nn.attention import SparseAttention, attend_each, filtered
 from asgat.nn.attention_model import AttentionModel, check_nodes
 from asgat.nn.layer_cache import LayerCache
 from asgat.nn.operator_builder import Features, GraphLike
@@ -146,15 +147,27 @@ class ASGAT(AttentionModel):
         convs = self.convs
         operator = self.operator_for(x, edge_index, edge_weight)
         check_nodes(operator, self.directed, self.num_nodes)
-        hidden: Features = x
+        attentions = self.attentions(operator)
+        hidden = dropout(x, self.dropout, self.training)
         for index in range(len(self.layers)):
-            out = hidden = self.apply_layer(index, hidden, operator, x)
+            last = index == len(self.layers) - 1
+            attention = attentions[index] if index < len(attentions) else None
+            out = hidden = self._layer(index, hidden, operator, x, attention, 0.0 if last else self.dropout)
         if self.propagation is not None:
             signal = out.repeat_interleave(2, dim=-2) if self.directed else out
             out = filtered(operator, self._cache.filter_of(self.propagation, convs[0].runs), signal)
             if self.directed:
                 out = 0.5 * (out[..., 0::2, :] + out[..., 1::2, :])
-        return (out, [conv.attention(operator) for conv in convs]) if return_attention_weights else out
+        return (out, attentions) if return_attention_weights else out
+
+    def attentions(self, operator: SpectralOperator) -> list[SparseAttention]:
+        """The attention of every layer; where that is faster, all of them are selected in one call."""
+        convs = self.convs
+        alike = len({(conv.k, conv.include_unreachable, conv.filter.fixed) for conv in convs}) == 1
+        k, first = convs[0].k, convs[0]
+        if not alike or k is None or first.include_unreachable or first.filter.fixed or not operator.selects_at_once:
+            return [conv.attention(operator) for conv in convs]
+        return attend_each(operator, self._cache.group_of([conv.filter_of_runs() for conv in convs]), k)
 
     def apply_layer(
         self, index: int, hidden: Features, operator: SpectralOperator, x: Features | None = None
@@ -163,17 +176,35 @@ class ASGAT(AttentionModel):
 
         ``x`` are the features, which a model with ``jump`` adds to the last layer.
         """
+        layer = self.layers[index]
+        attention = layer.attention(operator) if isinstance(layer, ASGATConv) else None
+        return self._layer(index, dropout(hidden, self.dropout, self.training), operator, x, attention)
+
+    def _layer(
+        self,
+        index: int,
+        kept: Features,
+        operator: SpectralOperator,
+        x: Features | None,
+        attention: SparseAttention | None,
+        then: Probability = 0.0,
+    ) -> Tensor:
+        """As :meth:`apply_layer` for an input after dropout, and followed by dropout of probability ``then``."""
         layer, last = self.layers[index], index == len(self.layers) - 1
+        elu, jump = self.elu in ("every", "last" if last else "hidden"), self.jump_weight if last else None
         if isinstance(layer, nn.Linear):
-            kept = dropout(hidden, self.dropout, self.training)
             out = add_bias(product(kept, layer.weight.mT, operator), operator.shared(layer.bias))
         else:
-            out = layer(hidden, operator)
-        if last and self.jump_weight is not None:
+            assert isinstance(layer, ASGATConv)
+            assert attention is not None, "an attention layer needs one"
+            if jump is None:
+                return layer.propagate(kept, operator, attention, elu, then)
+            out = layer.propagate(kept, operator, attention)
+        if jump is not None:
             assert x is not None, "a jump needs the features"
-            kept = dropout(x, self.dropout, self.training)
-            out = out + product(kept, self.jump_weight, operator)[..., : out.size(-2), :]
-        return elu_unit(out) if self.elu in ("every", "last" if last else "hidden") else out
+            own = dropout(x, self.dropout, self.training)
+            out = out + product(own, jump, operator)[..., : out.size(-2), :]
+        return elu_unit(out) if elu else out
 
 
 def with_adjacency(x: npt.NDArray[np.float32], graph: Graph) -> sp.csr_array:

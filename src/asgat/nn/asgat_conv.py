@@ -10,7 +10,9 @@ from torch.nn.parameter import UninitializedParameter
 from asgat.errors import AsgatError
 from asgat.filters import MLPFilter, SpectralFilter
 from asgat.filters.spectral_filter import build_filter
+from asgat.kernels.dropout import Probability, draw, drops
 from asgat.kernels.each_run import each_run
+from asgat.kernels.elu import elu as elu_unit
 from asgat.kernels.sparse_features import SparseFeatures, dropout
 from asgat.nn.attention import SparseAttention, attend
 from asgat.nn.layer_cache import LayerCache
@@ -167,9 +169,26 @@ class ASGATConv(nn.Module):
                 which is why this is not PyG's ``(edge_index, alpha)``. :meth:`attention` can also certify it.
         """
         operator = self.operator_for(x, edge_index, edge_weight)
+        attention = self.attention(operator)
+        out = self.propagate(dropout(x, self.dropout, self.training), operator, attention)
+        if not return_attention_weights:
+            return out
+        return out, attention.unsqueeze() if self.runs == 1 else attention
+
+    def propagate(
+        self,
+        x: Tensor | SparseFeatures,
+        operator: SpectralOperator,
+        attention: SparseAttention,
+        elu: bool = False,
+        then: Probability = 0.0,
+    ) -> Tensor:
+        """The output for features after dropout and an attention; with its ELU, and dropout of probability ``then``.
+
+        Those two belong to what follows the layer, and cost little where the attended features are summed.
+        """
         if self.in_channels == -1:
             self._set_in_channels(x.size(-1))
-        attention = self.attention(operator)
         one = self.runs == 1  # a stack of one is computed as a single layer
 
         def own(weight: Tensor) -> Tensor:
@@ -177,7 +196,6 @@ class ASGATConv(nn.Module):
 
         if one and isinstance(x, Tensor) and x.dim() == 3:
             x = x.squeeze(0)
-        x = dropout(x, self.dropout, self.training)
         kept = attention.dropout(self.dropout, self.training)
         if self.mix is not None:
             kept = kept.scale(self.heads * operator.shared(own(self.mix)).softmax(-1))
@@ -187,7 +205,11 @@ class ASGATConv(nn.Module):
         bias = operator.shared(own(self.bias)) if self.bias is not None else None
         in_sums = self.concat or (self.heads == 1 and not self.directed)
         of_heads = bias.view(*bias.shape[:-1], -1, self.out_channels) if bias is not None and in_sums else None
-        out = kept.aggregate(gathered, of_heads)  # [heads, N, out]
+        in_sums_too = elu and side_by_side and (in_sums or bias is None) and self.root_weight is None
+        dropped = None
+        if in_sums_too and isinstance(then, tuple) and drops(then, self.training):
+            dropped = draw(then, gathered.device)
+        out = kept.aggregate(gathered, of_heads, in_sums_too, dropped)  # [heads, N, out]
         out = out.transpose(-3, -2).flatten(-2) if side_by_side else each_run(3, lambda own: own.mean(dim=-3), out)
         if self.directed:
             out = by_node(out) if self.concat else 0.5 * (out[..., 0::2, :] + out[..., 1::2, :])
@@ -195,9 +217,13 @@ class ASGATConv(nn.Module):
             out = out + product(x, own(self.root_weight), operator)[..., : out.size(-2), :]
         if bias is not None and not in_sums:
             out = add_bias(out, bias)
-        if one:
-            out, attention = out.unsqueeze(0), attention.unsqueeze()
-        return (out, attention) if return_attention_weights else out
+        if elu and not in_sums_too:
+            out = elu_unit(out)
+        if dropped is None:
+            kept_out = dropout(out, then, self.training)
+            assert isinstance(kept_out, Tensor)
+            out = kept_out
+        return out.unsqueeze(0) if one else out
 
     def attention(self, operator: SpectralOperator, certified: bool = False) -> SparseAttention:
         """The attention on a graph, which does not depend on features.
@@ -205,7 +231,7 @@ class ASGATConv(nn.Module):
         That of a filter that training does not change, such as a heat kernel, is computed once. If ``certified``, its
         ``certificate`` bounds how far the selection can be from the best of all nodes.
         """
-        filter = self._cache.filter_of(self.filter, self.runs)
+        filter = self.filter_of_runs()
         if certified or not self.filter.fixed:
             return attend(operator, filter, self.k, self.include_unreachable, certified)
         versions = tuple(value._version for value in self.filter.buffers())
@@ -214,6 +240,10 @@ class ASGATConv(nn.Module):
             with torch.no_grad():
                 self._cache.attention = key, attend(operator, filter, self.k, self.include_unreachable)
         return self._cache.attention[1]
+
+    def filter_of_runs(self) -> SpectralFilter:
+        """The filter as operators take it, see :class:`LayerCache`."""
+        return self._cache.filter_of(self.filter, self.runs)
 
     @property
     def directed(self) -> bool:

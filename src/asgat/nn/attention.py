@@ -6,9 +6,10 @@ from typing import Self
 import torch
 from torch import Tensor
 
+from asgat.filters.filter_group import FilterGroup
 from asgat.filters.filter_stack import FilterStack
 from asgat.filters.spectral_filter import SpectralFilter
-from asgat.kernels import dropout, gather_sum, row_softmax
+from asgat.kernels import dropout, gather_elu, gather_sum, row_softmax
 from asgat.kernels.dropout import Probability, drops
 from asgat.kernels.each_run import each_run
 from asgat.spectral.certificate import Certificate
@@ -51,10 +52,17 @@ class SparseAttention:
         """The same attention as that of a stack of one run."""
         return replace(self, index=self.index.unsqueeze(0), weight=self.weight.unsqueeze(0))
 
-    def aggregate(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
+    def aggregate(
+        self,
+        x: Tensor,
+        bias: Tensor | None = None,
+        elu: bool = False,
+        dropped: tuple[Tensor, Tensor] | None = None,
+    ) -> Tensor:
         r""":math:`\sum_u a_{vu} x_u + b` per head: [N, F] → [heads, N, F], O(heads · N · k · F), nothing N×N.
 
-        ``bias`` is [heads, F].
+        ``bias`` is [heads, F]. With ``elu`` that of the sums, under dropout with the probabilities and seeds in
+        ``dropped``; its places are those of [N, heads · F].
         """
         *runs, heads, rows, _ = self.index.shape
         # Rows outermost: heads end up next to each other, so that concatenating them later copies nothing.
@@ -62,7 +70,12 @@ class SparseAttention:
         if runs:  # one graph next to the other
             first = x.size(-2) * torch.arange(runs[0], device=x.device)
             index = index + first.to(index.dtype).repeat_interleave(rows * heads).unsqueeze(1)
-        return gather_sum(x.flatten(0, -2), index, weight, bias).view(*runs, rows, heads, x.size(-1)).transpose(-3, -2)
+        flat = x.flatten(0, -2)
+        if elu:
+            out = gather_elu(flat, index, weight, bias, *(dropped or ()))
+        else:
+            out = gather_sum(flat, index, weight, bias)
+        return out.view(*runs, rows, heads, x.size(-1)).transpose(-3, -2)
 
     def density(self) -> float:
         """Share of the heads · N · N possible weights that are not zero."""
@@ -116,6 +129,19 @@ def attend(
         shape = filter.runs, weight.size(0) // filter.runs, *weight.shape[1:]
         index, weight = index.view(shape), weight.view(shape)
     return SparseAttention(index, weight, operator.num_nodes, certificate)
+
+
+def attend_each(operator: SpectralOperator, group: FilterGroup, k: int) -> list[SparseAttention]:
+    """What :func:`attend` gives for every filter of a group, selected in one call."""
+    whole, found = attend(operator, group, k), []
+    sizes = [filter.heads for filter in group.filters]
+    parts = zip(group.filters, torch.split(whole.index, sizes), torch.split(whole.weight, sizes), strict=True)
+    for filter, index, weight in parts:
+        if isinstance(filter, FilterStack):
+            shape = filter.runs, -1, *weight.shape[1:]
+            index, weight = index.view(shape), weight.view(shape)
+        found.append(SparseAttention(index, weight, operator.num_nodes))
+    return found
 
 
 def filtered(operator: SpectralOperator, filter: SpectralFilter, signal: Tensor) -> Tensor:

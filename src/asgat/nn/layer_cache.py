@@ -1,8 +1,10 @@
 """What a layer computes once and uses again."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from asgat.filters import SpectralFilter
+from asgat.filters.filter_group import FilterGroup
 from asgat.filters.filter_stack import FilterStack
 from asgat.nn.attention import SparseAttention
 
@@ -17,6 +19,7 @@ class LayerCache:
     def __init__(self) -> None:
         self.attention: tuple[tuple[object, ...], SparseAttention] | None = None
         self._filters: FilterStack | None = None
+        self._group: FilterGroup | None = None
 
     def filter_of(self, filter: SpectralFilter, runs: int | None) -> SpectralFilter:
         """The filter as operators take it: itself, or the responses of stacked runs, always as the same object."""
@@ -25,6 +28,12 @@ class LayerCache:
         if self._filters is None or self._filters.filter is not filter:
             self._filters = FilterStack(filter, runs)
         return self._filters if runs > 1 else self._filters.each()[0]
+
+    def group_of(self, filters: Sequence[SpectralFilter]) -> FilterGroup:
+        """Several filters as one, always as the same object."""
+        if self._group is None or self._group.filters != tuple(filters):
+            self._group = FilterGroup(filters)
+        return self._group
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "LayerCache":
         return LayerCache()

@@ -98,6 +98,11 @@ class SpectralOperator(ABC):
         return self.device.type != "cpu" and not self.records_fallbacks
 
     @property
+    def selects_at_once(self) -> bool:
+        """Whether :meth:`top` of several filters in one call costs less than one call for each."""
+        return False
+
+    @property
     def graph_size(self) -> int:
         """Number of nodes of the graph, where the operator has only some of their rows."""
         return self.num_nodes

@@ -106,6 +106,10 @@ class TableOperator(GraphOperator):
         return self.rows.top(filter, k, include_unreachable)
 
     @property
+    def selects_at_once(self) -> bool:
+        return self.device.type == "cuda" and self.stacks_heads  # the table is read once
+
+    @property
     def stacks_heads(self) -> bool:
         return not self.records_fallbacks  # a fit that fails is replaced for all heads of the call
 
