@@ -24,7 +24,7 @@ def problem(
     generator = torch.Generator().manual_seed(runs + 10 * heads + 100 * k)
     rows = runs * nodes * heads
     x = torch.randn(runs * nodes, f, generator=generator, dtype=dtype)
-    index = torch.randint(0, runs * nodes, (rows, k), generator=generator)
+    index = torch.randint(0, max(1, runs * nodes), (rows, k), generator=generator)
     weight = torch.randn(rows, k, generator=generator, dtype=dtype)
     weight[torch.rand(rows, k, generator=generator) < 0.3] = 0  # dropped ones
     shift = torch.randn(runs, heads, f, generator=generator, dtype=dtype) if bias else None

@@ -70,11 +70,8 @@ class SparseAttention:
         if runs:  # one graph next to the other
             first = x.size(-2) * torch.arange(runs[0], device=x.device)
             index = index + first.to(index.dtype).repeat_interleave(rows * heads).unsqueeze(1)
-        flat = x.flatten(0, -2)
-        if elu:
-            out = gather_elu(flat, index, weight, bias, *(dropped or ()))
-        else:
-            out = gather_sum(flat, index, weight, bias)
+        flat = x.flatten(0, -2), index, weight, bias
+        out = gather_elu(*flat, *(dropped or ())) if elu else gather_sum(*flat)
         return out.view(*runs, rows, heads, x.size(-1)).transpose(-3, -2)
 
     def density(self) -> float:

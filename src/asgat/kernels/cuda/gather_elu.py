@@ -136,7 +136,7 @@ def _all_kernel(
             else:
                 scale = tl.full([ROWS, BLOCK], 1.0, dtype=held.dtype)
             held = _through_unit(held, made, scale)
-            if BIASES > 0:
+            if BIASES > 0:  # noqa: SIM102 (known at compile time)
                 if start == 0:
                     part = row // BIASES % PARTIAL
                     own = (part * runs + row // rows_per_run) * BIASES + row % BIASES
