@@ -10,7 +10,10 @@ from torch.nn.parameter import UninitializedParameter
 from asgat.errors import AsgatError
 from asgat.filters import MLPFilter, SpectralFilter
 from asgat.filters.spectral_filter import build_filter
+from asgat.kernels.dropout import Probability, draw_seeds, drops
+from asgat.kernels.dropout import dropout as dropout_dense
 from asgat.kernels.each_run import each_run
+from asgat.kernels.elu import elu as elu_unit
 from asgat.kernels.sparse_features import SparseFeatures, dropout
 from asgat.nn.attention import SparseAttention, attend
 from asgat.nn.layer_cache import LayerCache
@@ -153,6 +156,10 @@ class ASGATConv(nn.Module):
         edge_index: GraphLike,
         edge_weight: Tensor | None = None,
         return_attention_weights: bool = False,
+        *,
+        input_dropped: bool = False,
+        elu: bool = False,
+        next_dropout: Probability = 0.0,
     ) -> Tensor | tuple[Tensor, SparseAttention]:
         r"""Runs the layer.
 
@@ -165,6 +172,9 @@ class ASGATConv(nn.Module):
             edge_weight: weights [E] of the edges. They get no gradient: weights that require one are refused.
             return_attention_weights: return ``(output, SparseAttention)``. The attended pairs are not the input edges,
                 which is why this is not PyG's ``(edge_index, alpha)``. :meth:`attention` can also certify it.
+            input_dropped: ``x`` has been through dropout already.
+            elu, next_dropout: apply an ELU to the output, and after it the dropout of the next layer's input. On CUDA
+                they take little time within the sums over attended nodes.
         """
         operator = self.operator_for(x, edge_index, edge_weight)
         if self.in_channels == -1:
@@ -177,7 +187,8 @@ class ASGATConv(nn.Module):
 
         if one and isinstance(x, Tensor) and x.dim() == 3:
             x = x.squeeze(0)
-        x = dropout(x, self.dropout, self.training)
+        if not input_dropped:
+            x = dropout(x, self.dropout, self.training)
         shares = None if self.mix is None else self.heads * operator.shared(own(self.mix)).softmax(-1)
         mapped = by_copy(product(x, own(self.weight), operator), self.operators.copies)
         gathered = operator.exchange(mapped if self.gain == 1.0 else self.gain * mapped)
@@ -185,7 +196,12 @@ class ASGATConv(nn.Module):
         bias = operator.shared(own(self.bias)) if self.bias is not None else None
         in_sums = self.concat or (self.heads == 1 and not self.directed)
         of_heads = bias.view(*bias.shape[:-1], -1, self.out_channels) if bias is not None and in_sums else None
-        out = attention.aggregate(gathered, of_heads, self.dropout, self.training, shares)  # [heads, N, out]
+        drops_next = drops(next_dropout, self.training)
+        in_order = side_by_side and not self.directed and (in_sums or bias is None) and self.root_weight is None
+        fused = elu and in_order and gathered.is_cuda and (isinstance(next_dropout, tuple) or not drops_next)
+        after = draw_seeds(next_dropout, gathered.device) if fused and drops_next else None
+        kept = self.dropout, self.training
+        out = attention.aggregate(gathered, of_heads, *kept, shares, fused, after)  # [heads, N, out]
         out = out.transpose(-3, -2).flatten(-2) if side_by_side else each_run(3, lambda own: own.mean(dim=-3), out)
         if self.directed:
             out = by_node(out) if self.concat else 0.5 * (out[..., 0::2, :] + out[..., 1::2, :])
@@ -193,6 +209,9 @@ class ASGATConv(nn.Module):
             out = out + product(x, own(self.root_weight), operator)[..., : out.size(-2), :]
         if bias is not None and not in_sums:
             out = add_bias(out, bias)
+        if not fused:
+            out = elu_unit(out) if elu else out
+            out = dropout_dense(out, next_dropout, self.training)
         if one:
             out, attention = out.unsqueeze(0), attention.unsqueeze()
         return (out, attention) if return_attention_weights else out

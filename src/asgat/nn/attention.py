@@ -8,7 +8,7 @@ from torch import Tensor
 
 from asgat.filters.filter_stack import as_stack
 from asgat.filters.spectral_filter import SpectralFilter
-from asgat.kernels import dropout, gather_sum, row_softmax
+from asgat.kernels import dropout, gather_elu, gather_sum, row_softmax
 from asgat.kernels.attention_sum import attention_sum, fits_attention_sum
 from asgat.kernels.dropout import Probability, drops
 from asgat.kernels.each_run import each_run
@@ -75,29 +75,35 @@ class SparseAttention:
         p: Probability = 0.0,
         training: bool = False,
         factor: Tensor | None = None,
+        elu: bool = False,
+        dropped: tuple[Tensor, Tensor] | None = None,
     ) -> Tensor:
         r""":math:`\sum_u a_{vu} x_u + b` per head: [N, F] → [heads, N, F], O(heads · N · k · F), nothing N×N.
 
-        ``bias`` is [heads, F]. Before, :meth:`dropout` with ``p`` and :meth:`scale` with ``factor``.
+        ``bias`` is [heads, F]. Before, :meth:`dropout` with ``p`` and :meth:`scale` with ``factor``. With ``elu``
+        the result is that of the sums, under dropout with the probabilities and seeds in ``dropped``, whose places are
+        those of [N, heads · F].
         """
         score = self._score
-        if factor is None and score is not None and fits_attention_sum(score, x):
+        if not elu and factor is None and score is not None and fits_attention_sum(score, x):
             one = score.dim() == 3
             given = score, self.index, x, bias
             stacked = [part.unsqueeze(0) if one and part is not None else part for part in given]
             out = attention_sum(*stacked, p, training).transpose(-3, -2)  # type: ignore[arg-type]
             return out.squeeze(0) if one else out
         kept = self.dropout(p, training)
-        return (kept if factor is None else kept.scale(factor))._sums(x, bias)
+        return (kept if factor is None else kept.scale(factor))._sums(x, bias, elu, dropped)
 
-    def _sums(self, x: Tensor, bias: Tensor | None) -> Tensor:
+    def _sums(self, x: Tensor, bias: Tensor | None, elu: bool, dropped: tuple[Tensor, Tensor] | None) -> Tensor:
         *runs, heads, rows, _ = self.index.shape
         # Rows outermost: heads end up next to each other, so that concatenating them later copies nothing.
         index, weight = (part.transpose(-3, -2).flatten(0, -2) for part in (self.index, self.weight))
         if runs:  # one graph next to the other
             first = x.size(-2) * torch.arange(runs[0], device=x.device)
             index = index + first.to(index.dtype).repeat_interleave(rows * heads).unsqueeze(1)
-        return gather_sum(x.flatten(0, -2), index, weight, bias).view(*runs, rows, heads, x.size(-1)).transpose(-3, -2)
+        flat = x.flatten(0, -2), index, weight, bias
+        out = gather_elu(*flat, *(dropped or ())) if elu else gather_sum(*flat)
+        return out.view(*runs, rows, heads, x.size(-1)).transpose(-3, -2)
 
     def density(self) -> float:
         """Share of the heads · N · N possible weights that are not zero."""

@@ -16,7 +16,7 @@ from asgat.spectral.certificate import Certificate, certify
 from asgat.spectral.chebyshev_interpolation import ChebyshevInterpolation
 from asgat.spectral.spectral_operator import UNREACHABLE, SpectralOperator
 from asgat.tables.candidate_table import ROUNDING, CandidateTable
-from asgat.tables.held_selections import held_selection, hold_selection
+from asgat.tables.held_selections import held_selection, hold_selection, keeps_selections
 
 
 class RowOperator(SpectralOperator):
@@ -143,23 +143,29 @@ class RowOperator(SpectralOperator):
 
     @torch.no_grad()
     def select_ahead(self, filters: Sequence[SpectralFilter], k: int) -> None:
-        """In one pass over the table, most of whose time is reading; on the CPU, where selections are remembered."""
-        if self.device.type != "cpu" or torch.compiler.is_compiling() or k > self.candidates:
+        """In one pass over the table, most of whose time is reading; where selections are remembered."""
+        on_cpu = self.device.type == "cpu"
+        if torch.compiler.is_compiling() or k > self.candidates or not (on_cpu or keeps_selections()):
             return
         wanted = [(filter, self.coefficients(filter)) for filter in filters]
-        wanted = [(filter, c) for filter, c in wanted if not self._is_selected(filter, c, k)]
+        if on_cpu:
+            wanted = [(filter, c) for filter, c in wanted if not self._is_selected(filter, c, k)]
         if len(wanted) < 2:
             return
         lasts = [self._selected.get(filter) for filter, _ in wanted]
         known = [last.position for last in lasts if last is not None and last.position.size(-1) == k]
-        hint = torch.cat(known) if len(known) == len(wanted) else self._no_hint()
-        together = torch.cat([c for _, c in wanted])
-        position, score = select_top(self.table.value, self._rows, together, k, hint)
+        hint = (torch.cat(known) if len(known) == len(wanted) else self._no_hint()) if on_cpu else None
+        coefficients = torch.cat([c for _, c in wanted])
+        position, score = select_top(self.table.value, self._rows, coefficients, k, hint)
         first = 0
         for filter, c in wanted:
             own = slice(first, first + c.size(0))
-            index = nodes_at(self._nodes, position[own])
-            self._selected[filter] = _Selection(c, index, position[own], score[own])
+            if on_cpu:
+                index = nodes_at(self._nodes, position[own])
+                self._selected[filter] = _Selection(c, index, position[own], score[own])
+            else:
+                selection = self._nodes[position[own]], position[own], score[own]
+                hold_selection((self, filter, k), selection, ahead=True)
             first = own.stop
 
     def _is_selected(self, filter: SpectralFilter, coefficients: Tensor, k: int) -> bool:

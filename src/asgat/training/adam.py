@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from asgat.kernels.adam import BLOCK, adam_step
+from asgat.kernels.adam import BLOCK, JOINED, adam_step
 from asgat.kernels.backend import is_compiled
-from asgat.training.flat_parameters import FlatParameters
+from asgat.training.flat_parameters import FlatParameters, joined
 
 BETA1, BETA2, EPS = 0.9, 0.999, 1e-8
 
@@ -19,8 +19,9 @@ class Adam:
 
     On the CPU the fused kernel gets the rows of stacked parameters as separate tensors: it rounds the last entries of a
     tensor differently, so that a run's weights would otherwise depend on the runs it is stacked with. On CUDA all
-    parameters become views of one tensor, ``flat``, which one kernel of our own updates: PyTorch's has a program for
-    every 65,536 entries, too few to fill the device. Nothing waits for the device.
+    parameters become views of one tensor, ``flat``, which a kernel of our own updates: PyTorch's has a program for
+    every 65,536 entries, too few to fill the device. Small gradients are joined for it, a large one takes a launch.
+    Nothing waits for the device.
 
     Args:
         parameters: of all runs, [runs, ...] each if ``stacked``; otherwise those of a single run.
@@ -45,7 +46,7 @@ class Adam:
         if self.flat is not None:
             self._moments = torch.zeros_like(self.flat.value), torch.zeros_like(self.flat.value)
             moments = self.flat.views(self._moments[0]), self.flat.views(self._moments[1])
-            self._blocks = self.flat.blocks(len(rates), BLOCK)
+            self._groups = [(own, self.flat.blocks(own, len(rates), BLOCK)) for own in self.flat.groups(JOINED)]
             self._rates = torch.tensor(rates, dtype=torch.float64, device=device)
         self.parameters = self._rows([value.detach() for value in parameters])
         self.exp_avg, self.exp_avg_sq = self._rows(moments[0]), self._rows(moments[1])
@@ -66,11 +67,12 @@ class Adam:
         """One step of all runs; a parameter without gradient stays as it is."""
         if self.flat is not None and all(gradient is not None for gradient in gradients):
             self._steps.add_(1)
-            joined = self.flat.join([gradient for gradient in gradients if gradient is not None])
-            adam_step(
-                self.flat.value, joined, *self._moments, self._blocks, self._rates, self._steps,
-                BETA1, BETA2, EPS, self.decoupled, BLOCK,
-            )  # fmt: skip
+            for group, blocks in self._groups:
+                own = joined([gradient for i in group if (gradient := gradients[i]) is not None])
+                adam_step(
+                    self.flat.value, own, *self._moments, blocks, self._rates, self._steps,
+                    BETA1, BETA2, EPS, self.decoupled, BLOCK,
+                )  # fmt: skip
             return
         used = [i for i, gradient in enumerate(gradients) if gradient is not None]
         given = self._rows([gradient.contiguous() for gradient in gradients if gradient is not None])
