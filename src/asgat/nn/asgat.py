@@ -146,30 +146,37 @@ class ASGAT(AttentionModel):
         convs = self.convs
         operator = self.operator_for(x, edge_index, edge_weight)
         check_nodes(operator, self.directed, self.num_nodes)
-        self.select_ahead(operator)
+        attentions = self.attentions(operator)
         hidden: Features = x
         for index in range(len(self.layers)):
-            out = hidden = self.apply_layer(index, hidden, operator, x)
+            attention = attentions[index] if index < len(attentions) else None
+            out = hidden = self.apply_layer(index, hidden, operator, x, attention)
         if self.propagation is not None:
             signal = out.repeat_interleave(2, dim=-2) if self.directed else out
             out = filtered(operator, self._cache.filter_of(self.propagation, convs[0].runs), signal)
             if self.directed:
                 out = 0.5 * (out[..., 0::2, :] + out[..., 1::2, :])
-        return (out, [conv.attention(operator) for conv in convs]) if return_attention_weights else out
+        return (out, attentions) if return_attention_weights else out
 
     def apply_layer(
-        self, index: int, hidden: Features, operator: SpectralOperator, x: Features | None = None
+        self,
+        index: int,
+        hidden: Features,
+        operator: SpectralOperator,
+        x: Features | None = None,
+        attention: SparseAttention | None = None,
     ) -> Tensor:
         """The output of one layer, its activation included, from that of the layer before it, or the features.
 
-        ``x`` are the features, which a model with ``jump`` adds to the last layer.
+        ``x`` are the features, which a model with ``jump`` adds to the last layer. An attention layer computes its
+        ``attention`` unless it is given.
         """
         layer, last = self.layers[index], index == len(self.layers) - 1
         if isinstance(layer, nn.Linear):
             kept = dropout(hidden, self.dropout, self.training)
             out = add_bias(product(kept, layer.weight.mT, operator), operator.shared(layer.bias))
         else:
-            out = layer(hidden, operator)
+            out = layer(hidden, operator, attention=attention)
         if last and self.jump_weight is not None:
             assert x is not None, "a jump needs the features"
             kept = dropout(x, self.dropout, self.training)

@@ -153,6 +153,7 @@ class ASGATConv(nn.Module):
         edge_index: GraphLike,
         edge_weight: Tensor | None = None,
         return_attention_weights: bool = False,
+        attention: SparseAttention | None = None,
     ) -> Tensor | tuple[Tensor, SparseAttention]:
         r"""Runs the layer.
 
@@ -165,11 +166,12 @@ class ASGATConv(nn.Module):
             edge_weight: weights [E] of the edges. They get no gradient: weights that require one are refused.
             return_attention_weights: return ``(output, SparseAttention)``. The attended pairs are not the input edges,
                 which is why this is not PyG's ``(edge_index, alpha)``. :meth:`attention` can also certify it.
+            attention: what :meth:`attention` gives, where it is known.
         """
         operator = self.operator_for(x, edge_index, edge_weight)
         if self.in_channels == -1:
             self._set_in_channels(x.size(-1))
-        attention = self.attention(operator)
+        attention = self.attention(operator) if attention is None else attention
         one = self.runs == 1  # a stack of one is computed as a single layer
 
         def own(weight: Tensor) -> Tensor:
