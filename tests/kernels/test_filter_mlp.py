@@ -85,7 +85,7 @@ def test_stacked_runs_have_their_own_coefficients_and_gradients(output, exact_bi
 def test_another_precision_keeps_to_pytorch():
     (one,) = filters((8, 8), "none", False, count=1)
     points = torch.linspace(0, 2, 9)
-    assert one._fits_one_kernel(points)
+    assert one._for_one_kernel(points) is not None
     assert not fits_one_kernel(points, "none", one.double()._weights_and_biases())
     assert one.stack_transformed(points, torch.eye(9)) is None
 
@@ -100,7 +100,7 @@ def test_large_filters_other_activations_and_subclasses_keep_to_pytorch(device):
         type("Shifted", (MLPFilter,), {"_hidden": lambda self, at: MLPFilter._hidden(self, at + 1)})(2),
     ):
         one.to(device)
-        assert not one._fits_one_kernel(points)
+        assert one._for_one_kernel(points) is None
         torch.testing.assert_close(one.transformed(points, torch.eye(9, device=device)), one(points).t())
 
 

@@ -21,14 +21,17 @@ def recorded_training(task: Task, split: Split, config: Any, full: bool) -> tupl
     With ``full`` nothing is remembered: no selection is used again, shared between layers, or helped by the last one.
     """
     operator, digests, calls = row_operator.RowOperator, [], 0
-    select = operator._select
+    top_each = operator.top_each
 
-    def recording(self: Any, filter: Any, coefficients: Any, k: int) -> Any:
-        if full:
-            self._selected.clear()
-        found = select(self, filter, coefficients, k)
-        parts = [part.detach().contiguous().numpy().tobytes() for part in (found[0], found[2])]
-        digests.append(hashlib.sha256(b"".join(parts)).hexdigest())
+    def recording(self: Any, filters: Any, *arguments: Any) -> Any:
+        found = []
+        for chosen in [[one] for one in filters] if full else [filters]:
+            if full:
+                self._selected.clear()
+            found += top_each(self, chosen, *arguments)
+        for pair in found:
+            parts = [part.detach().contiguous().numpy().tobytes() for part in pair]
+            digests.append(hashlib.sha256(b"".join(parts)).hexdigest())
         return found
 
     def counting(*arguments: Any) -> Any:
@@ -37,10 +40,8 @@ def recorded_training(task: Task, split: Split, config: Any, full: bool) -> tupl
         return select_top(*arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(operator, "_select", recording)
+        patch.setattr(operator, "top_each", recording)
         patch.setattr(row_operator, "select_top", counting)
-        if full:
-            patch.setattr(operator, "select_ahead", lambda *_: None)
         ((_, result),) = train_jobs(task, [Job(split, 0, config)])
     assert isinstance(result, RunResult)
     return result, digests, calls

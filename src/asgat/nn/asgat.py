@@ -147,17 +147,20 @@ class ASGAT(AttentionModel):
         convs = self.convs
         operator = self.operator_for(x, edge_index, edge_weight)
         check_nodes(operator, self.directed, self.num_nodes)
-        self.select_ahead(operator)
+        attentions = self.attentions(operator)
         hidden: Features = x
         for index in range(len(self.layers)):
+            attention = attentions[index] if index < len(attentions) else None
             after = 0.0 if index == len(self.layers) - 1 else self.dropout
-            out = hidden = self.apply_layer(index, hidden, operator, x, input_dropped=index > 0, next_dropout=after)
+            out = hidden = self.apply_layer(
+                index, hidden, operator, x, attention, input_dropped=index > 0, next_dropout=after
+            )
         if self.propagation is not None:
             signal = out.repeat_interleave(2, dim=-2) if self.directed else out
             out = filtered(operator, self._cache.filter_of(self.propagation, convs[0].runs), signal)
             if self.directed:
                 out = 0.5 * (out[..., 0::2, :] + out[..., 1::2, :])
-        return (out, [conv.attention(operator) for conv in convs]) if return_attention_weights else out
+        return (out, attentions) if return_attention_weights else out
 
     def apply_layer(
         self,
@@ -165,6 +168,7 @@ class ASGAT(AttentionModel):
         hidden: Features,
         operator: SpectralOperator,
         x: Features | None = None,
+        attention: SparseAttention | None = None,
         *,
         input_dropped: bool = False,
         next_dropout: Probability = 0.0,
@@ -180,8 +184,8 @@ class ASGAT(AttentionModel):
             kept = hidden if input_dropped else dropout(hidden, self.dropout, self.training)
             out = add_bias(product(kept, layer.weight.mT, operator), operator.shared(layer.bias))
         else:
-            alone = elu and jump is None
-            out = layer(hidden, operator, input_dropped=input_dropped, elu=alone, next_dropout=next_dropout)
+            then = {"elu": elu and jump is None, "next_dropout": next_dropout}
+            out = layer(hidden, operator, attention=attention, input_dropped=input_dropped, **then)
             if jump is None:
                 return cast(Tensor, out)
         if jump is not None:

@@ -156,6 +156,7 @@ class ASGATConv(nn.Module):
         edge_index: GraphLike,
         edge_weight: Tensor | None = None,
         return_attention_weights: bool = False,
+        attention: SparseAttention | None = None,
         *,
         input_dropped: bool = False,
         elu: bool = False,
@@ -172,6 +173,7 @@ class ASGATConv(nn.Module):
             edge_weight: weights [E] of the edges. They get no gradient: weights that require one are refused.
             return_attention_weights: return ``(output, SparseAttention)``. The attended pairs are not the input edges,
                 which is why this is not PyG's ``(edge_index, alpha)``. :meth:`attention` can also certify it.
+            attention: what :meth:`attention` gives, where it is known.
             input_dropped: ``x`` has been through dropout already.
             elu, next_dropout: apply an ELU to the output, and after it the dropout of the next layer's input. On CUDA
                 they take little time within the sums over attended nodes.
@@ -179,7 +181,7 @@ class ASGATConv(nn.Module):
         operator = self.operator_for(x, edge_index, edge_weight)
         if self.in_channels == -1:
             self._set_in_channels(x.size(-1))
-        attention = self.attention(operator)
+        attention = self.attention(operator) if attention is None else attention
         one = self.runs == 1  # a stack of one is computed as a single layer
 
         def own(weight: Tensor) -> Tensor:
@@ -210,8 +212,7 @@ class ASGATConv(nn.Module):
         if bias is not None and not in_sums:
             out = add_bias(out, bias)
         if not fused:
-            out = elu_unit(out) if elu else out
-            out = dropout_dense(out, next_dropout, self.training)
+            out = dropout_dense(elu_unit(out) if elu else out, next_dropout, self.training)
         if one:
             out, attention = out.unsqueeze(0), attention.unsqueeze()
         return (out, attention) if return_attention_weights else out

@@ -1,5 +1,6 @@
 """Sparse attention over node pairs: select, normalise, aggregate."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -138,25 +139,50 @@ def attend(
         include_unreachable: let nodes of other components, with score 0, compete (the paper's letter).
         certified: also bound the error of the selection.
     """
+    (found,) = attend_each(operator, [filter], k, include_unreachable, certified)
+    return found
+
+
+def attend_each(
+    operator: SpectralOperator,
+    filters: Sequence[SpectralFilter],
+    k: int | None,
+    include_unreachable: bool = False,
+    certified: bool = False,
+) -> list[SparseAttention]:
+    """What :func:`attend` gives for each of several filters, which an operator may compute at once."""
     check_k(k)
     if torch.is_autocast_enabled(operator.device.type):  # half precision would select other nodes
         with torch.autocast(operator.device.type, enabled=False):
-            return attend(operator, filter, k, include_unreachable, certified)
-    stack = as_stack(filter)
-    if stack is not None and not operator.stacks_heads:
-        each = [attend(operator, single, k, include_unreachable) for single in stack.each()]
-        index, score = (torch.stack(parts) for parts in zip(*((one.index, one._score) for one in each), strict=True))
-        return SparseAttention(index, None, operator.num_nodes, _score=score)
+            return attend_each(operator, filters, k, include_unreachable, certified)
+    stacks = [as_stack(filter) for filter in filters]
+    if any(stack is not None for stack in stacks) and not operator.stacks_heads:
+        return [
+            _side_by_side(attend_each(operator, stack.each(), k, include_unreachable))
+            if stack is not None
+            else attend(operator, filter, k, include_unreachable, certified)
+            for filter, stack in zip(filters, stacks, strict=True)
+        ]
     if k is None:
-        index, score = operator.scores(filter, include_unreachable=include_unreachable)
-        index = index.expand_as(score)
+        scored = [operator.scores(filter, include_unreachable=include_unreachable) for filter in filters]
+        scored = [(index.expand_as(score), score) for index, score in scored]
     else:
-        index, score = operator.top(filter, k, include_unreachable)
-    certificate = operator.certify(filter, index, score) if certified else None
-    if stack is not None:
-        shape = stack.runs, score.size(0) // stack.runs, *score.shape[1:]
-        index, score = index.view(shape), score.view(shape)
-    return SparseAttention(index, None, operator.num_nodes, certificate, score)
+        scored = operator.top_each(filters, k, include_unreachable)
+    found = []
+    for filter, stack, (index, score) in zip(filters, stacks, scored, strict=True):
+        certificate = operator.certify(filter, index, score) if certified else None
+        if stack is not None:
+            shape = stack.runs, score.size(0) // stack.runs, *score.shape[1:]
+            index, score = index.view(shape), score.view(shape)
+        found.append(SparseAttention(index, None, operator.num_nodes, certificate, score))
+    return found
+
+
+def _side_by_side(each: Sequence[SparseAttention]) -> SparseAttention:
+    """The attention of stacked runs from that of every run."""
+    parts = zip(*((one.index, one._score) for one in each), strict=True)
+    index, score = (torch.stack(part) for part in parts)
+    return SparseAttention(index, None, each[0].num_nodes, _score=score)
 
 
 def filtered(operator: SpectralOperator, filter: SpectralFilter, signal: Tensor) -> Tensor:

@@ -223,7 +223,6 @@ class ASGATDeep(AttentionModel):
         """Logits, or ``(logits, attentions)`` with the attention of every block; arguments as for ``ASGAT``."""
         operator = self.operator_for(x, edge_index, edge_weight)
         check_nodes(operator, self.operators.directed, self.num_nodes)
-        self.select_ahead(operator)
         h = self.encode(x, operator)
         for block in self.blocks:
             h = block(h, operator)

@@ -80,8 +80,11 @@ class SpectralOperator(ABC):
         position = top_k(score, k)
         return index.expand_as(score).gather(-1, position), score.gather(-1, position)
 
-    def select_ahead(self, filters: Sequence[SpectralFilter], k: int) -> None:  # noqa: B027  most have nothing to do
-        """Called before :meth:`top` of several filters, by operators that are faster with all of them at once."""
+    def top_each(
+        self, filters: Sequence[SpectralFilter], k: int, include_unreachable: bool = False
+    ) -> list[tuple[Tensor, Tensor]]:
+        """What :meth:`top` gives for each of several filters; an operator may be faster with all of them at once."""
+        return [self.top(filter, k, include_unreachable) for filter in filters]
 
     def certify(self, filter: SpectralFilter, index: Tensor, score: Tensor) -> Certificate:
         """Bounds on the error of the rows :meth:`top` returned against the best of all nodes: 0 if all are scored."""

@@ -22,13 +22,11 @@ class HeldSelections:
 
     def __init__(self) -> None:
         self.of: dict[Key, Selection] = {}
-        self.ahead: set[Key] = set()
 
     @contextmanager
     def _active(self, giving: bool) -> Iterator[None]:
         global _current
         _current = self, giving
-        self.ahead.clear()
         try:
             yield
         finally:
@@ -47,28 +45,15 @@ _current: tuple[HeldSelections, bool] | None = None
 
 
 def held_selection(key: Key) -> Selection | None:
-    """What to use instead of selecting, if there is anything: what was kept, or was selected ahead."""
-    if _current is None:
-        return None
-    held, giving = _current
-    if not giving and key not in held.ahead:
-        return None
-    held.ahead.discard(key)
-    return held.of.get(key)
-
-
-def keeps_selections() -> bool:
-    """Whether what is selected now is kept."""
-    return _current is not None and not _current[1]
+    """What to use instead of selecting, if there is anything."""
+    return _current[0].of.get(key) if _current is not None and _current[1] else None
 
 
 @torch.no_grad()
-def hold_selection(key: Key, selection: Selection, ahead: bool = False) -> None:
-    """Keeps a selection if it is wanted. One made ``ahead`` is also what the next :func:`held_selection` finds."""
+def hold_selection(key: Key, selection: Selection) -> None:
+    """Keeps a selection if it is wanted."""
     if _current is None or _current[1]:
         return
-    if ahead:
-        _current[0].ahead.add(key)
     held = _current[0].of.setdefault(key, selection)
     for to, value in zip(held, selection, strict=True):
         if to is not value:

@@ -105,9 +105,10 @@ class TableOperator(GraphOperator):
     def top(self, filter: SpectralFilter, k: int, include_unreachable: bool = False) -> tuple[Tensor, Tensor]:
         return self.rows.top(filter, k, include_unreachable)
 
-    def select_ahead(self, filters: Sequence[SpectralFilter], k: int) -> None:
-        if not self.records_fallbacks:  # evaluations are counted there
-            self.rows.select_ahead(filters, k)
+    def top_each(
+        self, filters: Sequence[SpectralFilter], k: int, include_unreachable: bool = False
+    ) -> list[tuple[Tensor, Tensor]]:
+        return self.rows.top_each(filters, k, include_unreachable)
 
     @property
     def stacks_heads(self) -> bool:

@@ -35,7 +35,7 @@ class Adam:
         stacked: bool,
         decoupled: bool = False,
     ) -> None:
-        self.stacked, self.decoupled = stacked, decoupled
+        self.stacked, self.decoupled, self.rates = stacked, decoupled, list(rates)
         self.update = torch._fused_adamw_ if decoupled else torch._fused_adam_
         device = parameters[0].device
         one_type = len({value.dtype for value in parameters}) == 1
@@ -52,6 +52,9 @@ class Adam:
         self.exp_avg, self.exp_avg_sq = self._rows(moments[0]), self._rows(moments[1])
         self._steps = torch.zeros(len(rates), len(parameters), device=device)
         self.steps = [list(row.unbind()) for row in self._steps.unbind()]
+        self._whole = None
+        if len(rates) == 1 and self.flat is None:  # of a single run the tensors themselves are the rows
+            self._whole = [value.detach() for value in parameters], *moments, self.steps[0]
         self.groups: dict[tuple[float, float], list[int]] = defaultdict(list)
         for row, rate in enumerate(rates):
             self.groups[rate].append(row)
@@ -74,26 +77,33 @@ class Adam:
                     BETA1, BETA2, EPS, self.decoupled, BLOCK,
                 )  # fmt: skip
             return
+        if self._whole is not None and all(gradient is not None for gradient in gradients):
+            self._steps.add_(1)
+            parameters, means, squares, steps = self._whole
+            self._update(parameters, [g.contiguous() for g in gradients if g is not None], means, squares, steps, 0)
+            return
         used = [i for i, gradient in enumerate(gradients) if gradient is not None]
         given = self._rows([gradient.contiguous() for gradient in gradients if gradient is not None])
-        for (lr, weight_decay), rows in self.groups.items():
+        for rows in self.groups.values():
             steps = [self.steps[row][i] for row in rows for i in used]
             torch._foreach_add_(steps, 1)
-            self.update(
-                [self.parameters[row][i] for row in rows for i in used],
-                [gradient for row in rows for gradient in given[row]],
-                [self.exp_avg[row][i] for row in rows for i in used],
-                [self.exp_avg_sq[row][i] for row in rows for i in used],
-                [],
-                steps,
-                lr=lr,
-                beta1=BETA1,
-                beta2=BETA2,
-                weight_decay=weight_decay,
-                eps=EPS,
-                amsgrad=False,
-                maximize=False,
-            )
+            parts = self.parameters, self.exp_avg, self.exp_avg_sq
+            parameters, means, squares = ([part[row][i] for row in rows for i in used] for part in parts)
+            self._update(parameters, [value for row in rows for value in given[row]], means, squares, steps, rows[0])
+
+    def _update(
+        self,
+        parameters: list[Tensor],
+        gradients: list[Tensor],
+        means: list[Tensor],
+        squares: list[Tensor],
+        steps: list[Tensor],
+        row: int,
+    ) -> None:
+        """One step of some tensors, with the rates of a run."""
+        lr, weight_decay = self.rates[row]
+        rates = {"lr": lr, "weight_decay": weight_decay, "beta1": BETA1, "beta2": BETA2, "eps": EPS}
+        self.update(parameters, gradients, means, squares, [], steps, **rates, amsgrad=False, maximize=False)
 
     def state(self, row: int) -> dict[str, Tensor]:
         """The moments and step counts of a run, as views that can be copied from and into."""

@@ -45,19 +45,13 @@ def attention_sum_grad(
     work, own_bytes = x.size(-1) * weight[0].numel(), x.element_size() * x[0].numel()
     # By the size of a run alone: the order of sums must not depend on threads or on other runs.
     scatter = needs_x and work < SERIAL_WORK and own_bytes <= SCATTERED
-    to_score, grad = torch.empty(weight.shape, dtype=weight.dtype), grad.contiguous()
-    to_x = torch.zeros(x.shape if scatter else (0, 0, x.size(-1)), dtype=x.dtype)
-    by_row = index.transpose(1, 2)
-    for run in range(runs):
-        at = by_row[run].reshape(-1, size)
-        arguments = (
-            view(grad[run]).reshape(rows * heads, -1), view(at), view(x[run]), view(weight[run]),
-            view(kept[run]), to_score[run].numpy(), to_x[run].numpy() if scatter else to_x.view(0, x.size(-1)).numpy(),
-        )  # fmt: skip
-        if scatter:
-            _grad_rows(*arguments, 0, rows)
-        else:
-            in_blocks(work, rows, _grad_rows, _grad_blocks, *arguments)
+    to_score, grad, by_row = torch.empty(weight.shape, dtype=weight.dtype), grad.contiguous(), index.transpose(1, 2)
+    to_x = torch.zeros(x.shape if scatter else (0, 0, 0), dtype=x.dtype)
+    arguments = view(grad), view(by_row), view(x), view(weight), kept.numpy(), to_score.numpy(), to_x.numpy()
+    if scatter:
+        _grad_rows(*arguments, 0, rows)
+    else:
+        in_blocks(runs * work, rows, _grad_rows, _grad_blocks, *arguments)
     if not needs_x or scatter:
         return to_score, to_x if needs_x else None
     each = [
@@ -174,29 +168,31 @@ def _grad_rows(
     stop: int,
 ) -> None:  # fmt: skip
     """A weight that dropout set to 0 has no gradient of its own, and one that is 0 itself gives none to its score."""
-    heads, _, size = weight.shape
-    for row in range(start, stop):
-        for head in range(heads):
-            at, mean = row * heads + head, grad.dtype.type(0)
-            for j in range(size):
-                source, scale = index[at, j], kept[row, head, j]
-                total = grad.dtype.type(0)
-                if to_x.shape[0]:
-                    for f in range(grad.shape[1]):
-                        to_x[source, f] += scale * grad[at, f]
-                for f in range(grad.shape[1]):
-                    total += grad[at, f] * x[source, f]
-                total *= scale
-                to_score[head, row, j] = total
-                mean += total
-            for j in range(size):
-                to_score[head, row, j] -= weight[head, row, j] * mean
+    runs, heads, _, size = weight.shape
+    width = grad.shape[3]
+    for run in range(runs):
+        for row in range(start, stop):
+            for head in range(heads):
+                mean = grad.dtype.type(0)
+                for j in range(size):
+                    source, scale = index[run, row, head, j], kept[run, row, head, j]
+                    total = grad.dtype.type(0)
+                    if to_x.shape[0]:
+                        for f in range(width):
+                            to_x[run, source, f] += scale * grad[run, row, head, f]
+                    for f in range(width):
+                        total += grad[run, row, head, f] * x[run, source, f]
+                    total *= scale
+                    to_score[run, head, row, j] = total
+                    mean += total
+                for j in range(size):
+                    to_score[run, head, row, j] -= weight[run, head, row, j] * mean
 
 
 @compiled(RELAXED, parallel=True)
 def _grad_blocks(
     grad: Array, index: Array, x: Array, weight: Array, kept: Array, to_score: Array, to_x: Array, blocks: int
 ) -> None:
-    rows = weight.shape[1]
+    rows = weight.shape[2]
     for block in prange(blocks):
         _grad_rows(grad, index, x, weight, kept, to_score, to_x, rows * block // blocks, rows * (block + 1) // blocks)

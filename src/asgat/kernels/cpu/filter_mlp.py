@@ -5,18 +5,24 @@ from typing import Any
 
 import numpy as np
 import torch
+from numba import carray
 from torch import Tensor
 
-from asgat.kernels.cpu.jit import FUSED, compiled, view
+from asgat.kernels.cpu.jit import FUSED, compiled, pointer, view
+from asgat.kernels.filter_mlp import MAX_HIDDEN
 
 Array = np.ndarray[Any, Any]
+MOST = MAX_HIDDEN + 1  # layers
 
 
 def mlp_coefficients(
     frequency: Tensor, matrix: Tensor, output: int, exact_bias: bool, layers: Sequence[Tensor]
 ) -> Tensor:
-    out = torch.empty(layers[0].size(0), layers[-1].size(-1), matrix.size(1), dtype=matrix.dtype)
-    _forward(view(frequency), view(matrix), *_padded(layers), len(layers) // 2 - 1, output, exact_bias, out.numpy())
+    runs, heads = layers[-1].shape
+    out = torch.empty(runs, heads, matrix.size(1), dtype=matrix.dtype)
+    held = [layer.contiguous() for layer in layers]
+    sizes, places = _sizes(held), _places(held)
+    _forward(view(frequency), view(matrix), places, sizes, len(layers) // 2, output, exact_bias, out.numpy())
     return out
 
 
@@ -24,15 +30,22 @@ def mlp_coefficients_grad(
     frequency: Tensor, matrix: Tensor, output: int, exact_bias: bool, layers: Sequence[Tensor], grad: Tensor
 ) -> list[Tensor]:
     grads = [torch.empty(layer.shape, dtype=layer.dtype) for layer in layers]
-    arguments = view(frequency), view(matrix), *_padded(layers), len(layers) // 2 - 1, output, exact_bias
-    _backward(*arguments, view(grad), *_padded(grads))
+    held = [layer.contiguous() for layer in layers]
+    sizes, places, targets = _sizes(held), _places(held), _places(grads)
+    arguments = view(frequency), view(matrix), places, sizes, len(layers) // 2, output, exact_bias
+    _backward(*arguments, view(grad), targets)
     return grads
 
 
-def _padded(layers: Sequence[Tensor]) -> list[Array]:
-    """Weight and bias of the first layer, of a second and third if there are, and of the last: four layers."""
-    arrays = [view(layer) for layer in layers]
-    return [*arrays[:-2], *arrays[-2:] * (4 - len(arrays) // 2), *arrays[-2:]]
+def _sizes(layers: Sequence[Tensor]) -> tuple[int, ...]:
+    """Inputs of the first layer and outputs of every layer, padded: compiled for one number of layers, not for each."""
+    widths = [layer.size(-1) for layer in layers[1::2]]
+    return 1, *widths, *[0] * (MOST - len(widths))
+
+
+def _places(layers: Sequence[Tensor]) -> tuple[int, ...]:
+    """Where weight and bias of every layer are in memory."""
+    return *(layer.data_ptr() for layer in layers), *[0] * (2 * MOST - len(layers))
 
 
 @compiled(FUSED)
@@ -88,18 +101,28 @@ def _layer_grad(back: Array, hidden: Array, weight: Array, to_weight: Array, to_
 
 
 @compiled(FUSED)
+def _weight(places: Any, sizes: Any, layer: int, run: int, example: Array) -> Array:
+    held = carray(pointer(places[2 * layer], example), (run + 1, sizes[layer + 1], sizes[layer]))
+    return held[run]
+
+
+@compiled(FUSED)
+def _bias(places: Any, sizes: Any, layer: int, run: int, example: Array) -> Array:
+    held = carray(pointer(places[2 * layer + 1], example), (run + 1, sizes[layer + 1]))
+    return held[run]
+
+
+@compiled(FUSED)
 def _forward(
-    frequency: Array, matrix: Array, w0: Array, b0: Array, w1: Array, b1: Array, w2: Array, b2: Array, w3: Array,
-    b3: Array, hidden: int, output: int, exact_bias: bool, out: Array,
-) -> None:  # fmt: skip
+    frequency: Array, matrix: Array, places: Any, sizes: Any, layers: int, output: int, exact_bias: bool, out: Array
+) -> None:
     x = (frequency - frequency.dtype.type(1)).reshape(-1, 1)
     for run in range(out.shape[0]):
-        last = _layer(x, w0[run], b0[run], True, True)
-        if hidden > 1:
-            last = _layer(last, w1[run], b1[run], True, True)
-        if hidden > 2:
-            last = _layer(last, w2[run], b2[run], True, True)
-        response = _layer(last, w3[run], b3[run], not exact_bias, output == 1)
+        response = x
+        for i in range(layers):
+            last = i == layers - 1
+            weight, bias = _weight(places, sizes, i, run, matrix), _bias(places, sizes, i, run, matrix)
+            response = _layer(response, weight, bias, not (last and exact_bias), not last or output == 1)
         for head in range(out.shape[1]):
             row = out[run, head]
             row[:] = 0
@@ -107,38 +130,36 @@ def _forward(
                 for p in range(matrix.shape[1]):
                     row[p] += response[n, head] * matrix[n, p]
             if exact_bias:
-                row[0] += b3[run, head]
+                row[0] += _bias(places, sizes, layers - 1, run, matrix)[head]
 
 
 @compiled(FUSED)
 def _backward(
-    frequency: Array, matrix: Array, w0: Array, b0: Array, w1: Array, b1: Array, w2: Array, b2: Array, w3: Array,
-    b3: Array, hidden: int, output: int, exact_bias: bool, grad: Array, dw0: Array, db0: Array, dw1: Array,
-    db1: Array, dw2: Array, db2: Array, dw3: Array, db3: Array,
+    frequency: Array, matrix: Array, places: Any, sizes: Any, layers: int, output: int, exact_bias: bool, grad: Array,
+    targets: Any,
 ) -> None:  # fmt: skip
     """Computes the hidden layers again, then goes back through them."""
     x = (frequency - frequency.dtype.type(1)).reshape(-1, 1)
     for run in range(grad.shape[0]):
-        one = _layer(x, w0[run], b0[run], True, True)
-        two = _layer(one, w1[run], b1[run], True, True) if hidden > 1 else one
-        three = _layer(two, w2[run], b2[run], True, True) if hidden > 2 else two
+        inputs, response = [x], x
+        for i in range(layers):
+            last = i == layers - 1
+            if last and output == 0:
+                break
+            weight, bias = _weight(places, sizes, i, run, matrix), _bias(places, sizes, i, run, matrix)
+            response = _layer(response, weight, bias, True, True)
+            inputs.append(response)
         back = np.zeros((matrix.shape[0], grad.shape[1]), matrix.dtype)
         for n in range(matrix.shape[0]):
             for head in range(grad.shape[1]):
                 for p in range(matrix.shape[1]):
                     back[n, head] += matrix[n, p] * grad[run, head, p]
-        if output == 1:
-            response = _layer(three, w3[run], b3[run], True, True)
-            for n in range(response.shape[0]):
-                for head in range(response.shape[1]):
-                    if response[n, head] <= 0:
-                        back[n, head] = 0
-        back = _layer_grad(back, three, w3[run], dw3[run], db3[run], not exact_bias)
-        if exact_bias:
-            for head in range(grad.shape[1]):
-                db3[run, head] = grad[run, head, 0]
-        if hidden > 2:
-            back = _layer_grad(back, two, w2[run], dw2[run], db2[run], True)
-        if hidden > 1:
-            back = _layer_grad(back, one, w1[run], dw1[run], db1[run], True)
-        _layer_grad(back, x, w0[run], dw0[run], db0[run], True)
+                if output == 1 and response[n, head] <= 0:
+                    back[n, head] = 0
+        for i in range(layers - 1, -1, -1):
+            biased = i < layers - 1 or not exact_bias
+            to_weight, to_bias = _weight(targets, sizes, i, run, matrix), _bias(targets, sizes, i, run, matrix)
+            back = _layer_grad(back, inputs[i], _weight(places, sizes, i, run, matrix), to_weight, to_bias, biased)
+            if not biased:
+                for head in range(grad.shape[1]):
+                    to_bias[head] = grad[run, head, 0]
