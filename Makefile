@@ -5,7 +5,7 @@ BIN := .venv/bin
 .PHONY: setup demo docs test test-slow lint coverage fuzz mutants bench clean system-extras
 .DEFAULT_GOAL := demo
 
-.venv/installed: pyproject.toml constraints.txt
+.venv/installed: pyproject.toml constraints.txt src/asgat/__init__.py
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
 	touch $@

@@ -1,11 +1,14 @@
 """What the authors' program does differently from this package, each difference taken over alone and all together.
 
 The settings are the published ones (``asgat reproduce authors``), without restarts: 3 seeds times 10 splits per row.
-Rows that the JSON file already has are not measured again.
+Rows that the JSON file already has are not measured again. Differences are joined by "and". Their program was run with
+one seed on all splits, so that its score is to be compared with the means of single seeds: ``per_seed``.
 
 python benchmarks/authors_program.py --models asgat-cheb --json differences.json
 python benchmarks/authors_program.py --models asgat-exact --take ours,bias,filter,program --json differences.json
 python benchmarks/authors_program.py --datasets cora --models asgat-cheb --seeds 1 --json differences.json
+python benchmarks/authors_program.py --datasets texas --models asgat-exact --seeds 20 --json differences.json \
+    --take "filter and seeds,program and ties and seeds"
 """
 
 from __future__ import annotations
@@ -26,9 +29,10 @@ from asgat.config import ASGATConfig
 from asgat.data import Dataset, load_dataset
 from asgat.experiments.authors import program_settings
 from asgat.filters import MLPFilter, SpectralFilter
+from asgat.graph import Graph
 from asgat.nn.asgat import ASGAT
 from asgat.nn.registry import make_config
-from asgat.spectral import ChebyshevOperator, SpectralOperator
+from asgat.spectral import ChebyshevOperator, ExactOperator, SpectralOperator
 from asgat.spectral.spectral_operator import UNREACHABLE
 from asgat.spectral.top_k import top_k
 from asgat.tables import TableOperator
@@ -45,8 +49,10 @@ DIFFERENCES = {
     "filter": "filter weights drawn as nn.Linear draws them, and its input λ instead of λ - 1",
     "unreachable": "nodes of other components compete for the k places, with score 0",
     "lambda_max": "the largest eigenvalue by Lanczos times 1.01, instead of 2; Chebyshev only",
+    "ties": "equal scores in the order that rounding to single precision leaves, not by index; exact only",
+    "seeds": "other initial weights for every split, not the same ones for all splits of a seed",
 }
-PROGRAM = ("weights", "filter", "unreachable", "lambda_max")
+ALIASES: dict[str, tuple[str, ...]] = {"ours": (), "program": ("weights", "filter", "unreachable", "lambda_max")}
 
 
 class PlainFilter(MLPFilter):
@@ -58,6 +64,20 @@ class PlainFilter(MLPFilter):
 
     def _hidden(self, frequency: Tensor) -> Tensor:
         return super()._hidden(frequency + 1.0)
+
+
+class RoundedOperator(ExactOperator):
+    """Exact scores from a decomposition in single precision, whose rounding decides between equal ones."""
+
+    def __init__(self, graph: Graph, device: torch.device) -> None:
+        super().__init__(graph, device=device)
+        value, vector = torch.linalg.eigh(torch.from_numpy(graph.laplacian.toarray()).float())
+        self.eigenvalues, self.eigenvectors = value.to(device), vector.to(device)
+
+    def top(self, filter: SpectralFilter, k: int, include_unreachable: bool = False) -> tuple[Tensor, Tensor]:
+        _, score = self.scores(filter, include_unreachable=include_unreachable)
+        index = score.detach().topk(k, dim=-1).indices
+        return index, score.gather(-1, index)
 
 
 class WithUnreachable(TableOperator):
@@ -104,7 +124,9 @@ def build(config: ASGATConfig, dataset: Dataset, taken: tuple[str, ...]) -> nn.M
 
 
 def changed(operator: Any, config: ASGATConfig, taken: tuple[str, ...]) -> SpectralOperator:
-    """The operator with what is taken over of unreachable nodes and of the largest eigenvalue."""
+    """The operator with what is taken over of unreachable nodes, of the largest eigenvalue and of ties."""
+    if "ties" in taken and config.operator == "exact":
+        return RoundedOperator(operator.graph, operator.device)
     graph, lanczos = operator.graph, "lambda_max" in taken and config.operator == "chebyshev"
     if lanczos and graph.lambda_max == 2.0:  # that of bipartite components, which the program increases, too
         vars(graph)["lambda_max"] = 2.02
@@ -129,7 +151,7 @@ def measure(name: str, model: str, taken: tuple[str, ...], seeds: range, device:
     )
     one = len(dataset.splits) == 1
     jobs = [
-        Job(dataset.splits[0 if one else run], 10 * seed + run if one else seed, config, run)
+        Job(dataset.splits[0 if one else run], 10 * seed + run if one or "seeds" in taken else seed, config, run)
         for seed in seeds
         for run in range(10)
     ]
@@ -145,6 +167,7 @@ def measure(name: str, model: str, taken: tuple[str, ...], seeds: range, device:
         "val": float(val.mean()),
         "val_std": float(val.std()),
         "per_run": test.tolist(),
+        "per_seed": [float(own.mean()) for own in np.split(test, len(seeds))] if len(done) == len(rows) else None,
         "lost": int(sum(score <= floor for score, floor in zip(val, least, strict=True))),
         "runs": len(done),
         "diverged": len(rows) - len(done),
@@ -165,7 +188,7 @@ def main() -> None:
     held = given.json.read_text() if given.json and given.json.exists() else '{"rows": []}'
     rows: list[dict[str, Any]] = json.loads(held)["rows"]
     for name, model, what in product(*(part.split(",") for part in (given.datasets, given.models, given.take))):
-        taken = {"ours": (), "program": PROGRAM}.get(what, (what,))
+        taken = tuple(own for part in what.split(" and ") for own in ALIASES.get(part, (part,)))
         if any((row["dataset"], row["model"], row["taken"]) == (name, model, what) for row in rows):
             continue
         rows.append({"taken": what, **measure(name, model, taken, range(given.seeds), given.device)})

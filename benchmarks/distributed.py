@@ -1,9 +1,11 @@
 """Training on several ranks: the numbers of `docs/scale-measurements.md`, one command each.
 
 python benchmarks/distributed.py parity --datasets cora,chameleon,50000 --ranks 2,4 --json parity.json
-python benchmarks/distributed.py parity --model asgat-deep --datasets cora,squirrel-directed,50000
+python benchmarks/distributed.py parity --model asgat-deep --datasets cora,citeseer,squirrel-directed,50000 --shift 0
 python benchmarks/distributed.py make 2000000 --degree 20 --out big        # a block model as files
 python benchmarks/distributed.py scale --nodes 200000,2000000 --ranks 2 --json scale-ranks.json
+python benchmarks/distributed.py scale --model asgat-deep --only prepare     # graphs and tables, on all cores
+taskset -c 0,1 python benchmarks/distributed.py scale --model asgat-deep --only train --plan-for 20 --json deep.json
 python benchmarks/distributed.py kill --times 10 --json kill.json       # or with --model asgat-deep
 python benchmarks/distributed.py minibatch --batch-size 2048 --json minibatch.json
 """
@@ -39,12 +41,13 @@ SETTINGS = {**scale.SETTINGS, "asgat-deep": {**scale.SETTINGS["asgat-deep"], "or
 # -- parity: ranks against one process --------------------------------------------------------------------------------
 
 
-def parity_config(name: str, model: str, epochs: int, exact_sums: bool = True) -> Any:
-    from asgat.nn.registry import make_config
+def parity_config(name: str, model: str, epochs: int, exact_sums: bool, given: list[str]) -> Any:
+    from asgat.cli.options import parse_settings
+    from asgat.nn.registry import make_config, model_spec
     from asgat.recipe import load_config
 
-    plain: dict[str, Any] = dict(epochs=epochs, patience=epochs, dropout=0.0, form="table", max_restarts=0)
-    plain["exact_sums"] = exact_sums
+    plain: dict[str, Any] = dict(epochs=epochs, patience=epochs, dropout=0.0, form="table", max_restarts=0, members=1)
+    plain |= {"exact_sums": exact_sums, **parse_settings(given, model_spec(model).config)}
     if name.isdecimal():
         return make_config(model, **{**SETTINGS[model], **plain})
     return load_config(name, model, plain)
@@ -59,7 +62,7 @@ def parity_data(name: str) -> Any:
 
 
 def parity_rank(
-    rank: int, ranks: int, name: str, model: str, epochs: int, precision: str, exact_sums: bool, port: int, file: str
+    rank: int, ranks: int, name: str, model: str, config: Any, precision: str, port: int, file: str
 ) -> None:
     """One rank of a comparison; rank 0 writes the result."""
     import torch
@@ -70,7 +73,7 @@ def parity_rank(
 
     torch.set_num_threads(1)
     os.environ.update(RANK=str(rank), WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-    group, config = Group.join(), parity_config(name, model, epochs, exact_sums)
+    group = Group.join()
     with group.watched():
         source = InMemory(parity_data(name), config)
         result = run_distributed(source, model, config, group, [0], dtype=getattr(torch, precision))
@@ -79,9 +82,7 @@ def parity_rank(
     group.close()
 
 
-def parity(
-    names: list[str], model: str, ranks: list[int], epochs: int, precision: str, sums: list[str], shift: float
-) -> dict[str, Any]:
+def parity(options: argparse.Namespace) -> dict[str, Any]:
     """Losses of ranks compared with one process and, for scale, one process with initial weights ``shift`` from its."""
     import torch
     from torch import multiprocessing
@@ -92,11 +93,12 @@ def parity(
     from asgat.training.runner import model_sizes
 
     rows = []
+    model, precision, shift = options.model, options.precision, options.shift
     dtype = getattr(torch, precision)
     spec = model_spec(model)
-    for name, kind in itertools.product(names, sums):
-        exact_sums = kind == "exact"
-        data, config = parity_data(name), parity_config(name, model, epochs, exact_sums)
+    for name, kind in itertools.product(options.datasets.split(","), options.sums.split(",")):
+        data = parity_data(name)
+        config = parity_config(name, model, options.epochs, kind == "exact", options.set)
         x, operator = make_inputs(data, model, config, torch.device("cpu"))
         inputs = x.to(dtype=dtype), operator.to(dtype=dtype)
 
@@ -115,20 +117,20 @@ def parity(
                 for by in ([0.0, shift] if shift else [0.0])
             )
         )
-        whole, features = (part.nbytes / 2**20 for part in (operator.table, x))
+        whole, features = (part.nbytes / 2**20 for part in (operator.table, inputs[0]))
         itself = float(np.abs(moved[0] - alone).max()) if moved else None
         print(f"{name}, {precision}, {kind} sums: one process shifted by {shift:g} differs by {itself}", flush=True)
         del inputs, operator, x
-        for count in ranks:
+        for count in options.ranks:
             with tempfile.TemporaryDirectory() as folder:
                 file = str(Path(folder) / "result.json")
                 port = random.randint(20_000, 40_000)
-                arguments = count, name, model, epochs, precision, exact_sums, port, file
+                arguments = count, name, model, config, precision, port, file
                 spawn: Any = multiprocessing.spawn  # type: ignore[attr-defined]
                 spawn(parity_rank, arguments, nprocs=count)
                 result = json.loads(Path(file).read_text())
             parts = np.array([[e["train_loss"], e["val_loss"]] for e in result["history"]])
-            tables = [part["table_mb"] for part in result["rows"][0]["ranks"]]
+            tables, held = ([part[key] for part in result["rows"][0]["ranks"]] for key in ("table_mb", "features_mb"))
             row = {
                 "dataset": name,
                 "model": model,
@@ -136,6 +138,7 @@ def parity(
                 "epochs": len(parts),
                 "precision": precision,
                 "sums": kind,
+                "settings": options.set,
                 "largest_difference": float(np.abs(parts - alone).max()),
                 "one_process_moved": itself,
                 "moved_by": shift,
@@ -143,13 +146,15 @@ def parity(
                 "table_mb_per_rank": tables,
                 "largest_share_times_ranks": max(tables) / whole * count,
                 "features_mb": features,
-                "features_mb_per_rank": [part["features_mb"] for part in result["rows"][0]["ranks"]],
+                "features_mb_per_rank": held,
+                "largest_features_times_ranks": max(held) / features * count,
                 "needed_rows": [part["needed_rows"] for part in result["rows"][0]["ranks"]],
             }
             rows.append(row)
             print(
                 f"{name}, {count} ranks, {precision}, {kind} sums: losses of {len(parts)} epochs differ by at most "
-                f"{row['largest_difference']:.1e}; largest table {row['largest_share_times_ranks']:.3f} × 1/ranks",
+                f"{row['largest_difference']:.1e}; largest table {row['largest_share_times_ranks']:.3f} × 1/ranks, "
+                f"largest features {row['largest_features_times_ranks']:.3f} × 1/ranks",
                 flush=True,
             )
     return {"rows": rows}
@@ -184,33 +189,38 @@ def make(nodes: int, degree: float, out: Path, features: int = 64, classes: int 
 
 
 def watch_memory(process: subprocess.Popen[Any], found: dict[str, float]) -> None:
-    """The peak of the anonymous memory of a process and its children: what must fit into memory."""
+    """The peak of the memory of a process and its children: what must be there, and that with mapped files."""
+    found |= {"anonymous_mb": 0.0, "resident_mb": 0.0}
     while process.poll() is None:
-        total = 0.0
+        anonymous = resident = 0
         for pid in [process.pid, *children(process.pid)]:
             try:
-                text = Path(f"/proc/{pid}/status").read_text()
-                total += sum(
-                    int(line.split()[1]) for line in text.splitlines() if line.startswith(("RssAnon", "RssShmem"))
-                )
+                text = Path(f"/proc/{pid}/smaps_rollup").read_text()  # pages that processes share are divided
             except OSError:
                 continue
-        found["anonymous_mb"] = max(found.get("anonymous_mb", 0.0), total / 1024)
+            sizes = {line.split(":")[0]: int(line.split()[1]) for line in text.splitlines()[1:]}
+            anonymous += sizes.get("Pss_Anon", 0) + sizes.get("Pss_Shmem", 0)
+            resident += sizes.get("Pss", 0)
+        found["anonymous_mb"] = max(found["anonymous_mb"], anonymous / 1024)
+        found["resident_mb"] = max(found["resident_mb"], resident / 1024)
         time.sleep(0.2)
 
 
-def launch(ranks: int) -> list[str]:
-    """The command of torchrun on this machine, on a free port."""
-    return [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--standalone",
-        "--nproc-per-node",
-        str(ranks),
-        "-m",
-        "asgat",
-    ]
+def launch(ranks: int, plan_for: float | None = None) -> list[str]:
+    """The command of torchrun on this machine, on a free port; see :func:`with_memory`."""
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
+    return [*torchrun, *(["-m", "asgat"] if plan_for is None else [__file__, "with-memory", str(plan_for)])]
+
+
+def with_memory(gib: float, arguments: list[str]) -> None:
+    """The command line of asgat as on a machine with so much memory: it plans with no more than that."""
+    from asgat import memory
+    from asgat.cli import main
+
+    found = memory._machine_memory
+    memory._machine_memory = lambda: min(found() or sys.maxsize, int(gib * 2**30))
+    sys.argv = ["asgat", *arguments]
+    main()
 
 
 def children(pid: int) -> list[int]:
@@ -228,9 +238,10 @@ def loopback_mb() -> float:
 
 
 @contextlib.contextmanager
-def running(command: list[str], **options: Any) -> Iterator[subprocess.Popen[str]]:
-    """A process on one thread; it and its children have ended after the body, also after an error."""
-    process = subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, text=True, **options)
+def running(command: list[str], threads: int | None = 1, **options: Any) -> Iterator[subprocess.Popen[str]]:
+    """A process on some threads (None: as many as it likes); it and its children have ended after the body."""
+    environment = {**os.environ, **({} if threads is None else {"OMP_NUM_THREADS": str(threads)})}
+    process = subprocess.Popen(command, env=environment, text=True, **options)
     try:
         yield process
     finally:
@@ -239,11 +250,11 @@ def running(command: list[str], **options: Any) -> Iterator[subprocess.Popen[str
             process.wait()
 
 
-def timed(command: list[str]) -> dict[str, Any]:
+def timed(command: list[str], threads: int | None = 1) -> dict[str, Any]:
     """Runs a command; returns its seconds, peak memory and traffic, including its children."""
     found: dict[str, float] = {}
     started, before = time.perf_counter(), loopback_mb()
-    with running(command) as process:
+    with running(command, threads) as process:
         thread = threading.Thread(target=watch_memory, args=(process, found))
         thread.start()
         code = process.wait()
@@ -253,37 +264,43 @@ def timed(command: list[str]) -> dict[str, Any]:
     return {"seconds": time.perf_counter() - started, "sent_mb": loopback_mb() - before, **found}
 
 
-def scale(
-    sizes: list[int], model: str, degree: float, ranks: int, epochs: int, folder: Path, order: str
-) -> dict[str, Any]:
-    """Makes, converts and trains; returns total memory, seconds of an epoch, and the exponent of its growth."""
-    rows = []
-    for nodes in sizes:
-        place = folder / str(nodes)
-        shutil.rmtree(place, ignore_errors=True)
-        make(nodes, degree, place / "raw")
+def scale(options: argparse.Namespace) -> dict[str, Any]:
+    """Makes, converts and trains; returns total memory, seconds of an epoch, and the exponent of its growth.
+
+    ``--only prepare`` also builds the tables, and leaves what it made for ``--only train``.
+    """
+    rows: list[dict[str, Any]] = []
+    model, prepare, train = options.model, options.only != "train", options.only != "prepare"
+    given = options.epochs if len(options.epochs) > 1 else options.epochs * len(options.nodes)
+    for nodes, epochs in zip(options.nodes, given, strict=True):
+        place = options.folder / str(nodes)
         raw, graph, out = place / "raw", place / "graph", place / "run"
-        program = [sys.executable, "-m", "asgat"]
-        files = ["--features", str(raw / "x.npy"), "--labels", str(raw / "y.npy")]
-        converted = timed([*program, "convert", str(raw / "edges.npy"), str(graph), *files, "--order", order])
-        shutil.rmtree(raw)
         values = {**SETTINGS[model], "epochs": epochs, "patience": epochs, "max_restarts": 0}
         settings = [part for key, value in values.items() for part in ("--set", f"{key}={str(value).lower()}")]
-        launcher = launch(ranks)
-        command = ["train", str(graph), "--distributed", "--splits", "0", "--model", model, *settings]
-        trained = timed([*launcher, *command, "--out", str(out)])
-        result = json.loads((out / "result.json").read_text())
-        run = result["rows"][0]
-        rows.append(
-            {
-                "nodes": nodes,
+        row: dict[str, Any] = {"nodes": nodes, "ranks": options.ranks}
+        if prepare:
+            shutil.rmtree(place, ignore_errors=True)
+            make(nodes, options.degree, raw)
+            files = ["--features", str(raw / "x.npy"), "--labels", str(raw / "y.npy"), "--order", options.order]
+            convert = [sys.executable, "-m", "asgat", "convert", str(raw / "edges.npy"), str(graph), *files]
+            made = timed(convert)
+            row |= {"convert_s": made["seconds"], "convert_mb": made["anonymous_mb"]}
+            if not train:
+                made = timed([*convert, "--table", "--model", model, *settings], threads=None)
+                row |= {"table_s": made["seconds"], "table_mb": made["anonymous_mb"]}
+            shutil.rmtree(raw)
+        if train:
+            shutil.rmtree(out, ignore_errors=True)
+            command = ["train", str(graph), "--distributed", "--splits", "0", "--model", model, *settings]
+            trained = timed([*launch(options.ranks, options.plan_for), *command, "--out", str(out)])
+            run = json.loads((out / "result.json").read_text())["rows"][0]
+            row |= {
                 "entries": json.loads((graph / "header.json").read_text())["num_entries"],
-                "ranks": ranks,
-                "convert_s": converted["seconds"],
-                "convert_mb": converted["anonymous_mb"],
                 "build_s": max(part["build_s"] for part in run["ranks"]),
                 "epoch_s": run["epoch_s"],
+                "train_s": trained["seconds"],
                 "train_mb": trained["anonymous_mb"],
+                "train_mb_with_maps": trained["resident_mb"],
                 "sent_mb": trained["sent_mb"],
                 "epochs": run["epochs"],
                 "peak_mb_per_rank": [part["peak_memory_mb"] for part in run["ranks"]],
@@ -292,10 +309,16 @@ def scale(
                 "boundary_rows": [part["boundary_rows"] for part in run["ranks"]],
                 "micro_f1": run["micro_f1"],
             }
-        )
-        print(json.dumps(rows[-1]), flush=True)
-        shutil.rmtree(place)
-    return {"model": model, "rows": rows, "exponent_epoch": exponent(rows, "epoch_s"), "settings": SETTINGS[model]}
+        rows.append(row)
+        print(json.dumps(row), flush=True)
+        result = {"model": model, "rows": rows, "settings": SETTINGS[model], "planned_for_gib": options.plan_for}
+        if train:
+            result["exponent_epoch"] = exponent(rows, "epoch_s")
+        if train and prepare:
+            shutil.rmtree(place)
+        if options.json:
+            options.json.write_text(json.dumps(result, indent=2) + "\n")
+    return result
 
 
 # -- lost ranks -------------------------------------------------------------------------------------------------------
@@ -413,6 +436,9 @@ def numbers(text: str) -> list[int]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    if sys.argv[1:2] == ["with-memory"]:  # one rank
+        with_memory(float(sys.argv[2]), sys.argv[3:])
+        return
     commands = parser.add_subparsers(dest="command", required=True)
     one = commands.add_parser("parity")
     one.add_argument("--datasets", default="cora,chameleon,50000", help="names, or numbers of nodes of a block model")
@@ -421,6 +447,7 @@ def main() -> None:
     one.add_argument("--precision", choices=["float32", "float64"], default="float32")
     one.add_argument("--sums", default="exact", help="sums over nodes: exact, plain, or both with a comma")
     one.add_argument("--shift", type=float, default=1e-7, help="of the weights of a second single process; 0 for none")
+    one.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the model")
     one = commands.add_parser("make")
     one.add_argument("nodes", type=int)
     one.add_argument("--degree", type=float, default=20.0)
@@ -429,7 +456,9 @@ def main() -> None:
     one.add_argument("--nodes", type=numbers, default=[200_000, 2_000_000])
     one.add_argument("--degree", type=float, default=20.0)
     one.add_argument("--ranks", type=int, default=2)
-    one.add_argument("--epochs", type=int, default=7)
+    one.add_argument("--epochs", type=numbers, default=[7], help="for all sizes, or one number each")
+    one.add_argument("--only", choices=["prepare", "train"], help="one half of it")
+    one.add_argument("--plan-for", type=float, help="GiB of memory that the ranks plan with, if less than there is")
     one.add_argument("--order", default="rcm")
     one.add_argument("--folder", type=Path, default=Path("runs/scale"))
     one = commands.add_parser("kill")
@@ -454,18 +483,8 @@ def main() -> None:
         make(options.nodes, options.degree, options.out)
         return
     result = {
-        "parity": lambda: parity(
-            options.datasets.split(","),
-            options.model,
-            options.ranks,
-            options.epochs,
-            options.precision,
-            options.sums.split(","),
-            options.shift,
-        ),
-        "scale": lambda: scale(
-            options.nodes, options.model, options.degree, options.ranks, options.epochs, options.folder, options.order
-        ),
+        "parity": lambda: parity(options),
+        "scale": lambda: scale(options),
         "kill": lambda: kill(
             options.times,
             options.model,

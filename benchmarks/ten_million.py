@@ -1,10 +1,12 @@
 """Ten million nodes on two cores: convert, order, build the table, train in mini-batches, predict, each step timed.
 
 python benchmarks/ten_million.py --nodes 10000000 --folder big --json ten-million.json
-python benchmarks/ten_million.py --folder big --kill convert=60 table=60 train=60 predict=60 --json ten-million.json
+python benchmarks/ten_million.py --folder big --kill convert=60 table=60 train=20 predict=2 --json ten-million.json
 python benchmarks/ten_million.py --nodes 1000000 --folder big --only make convert
 
-A step that is done is not done again: its figures are in ``FOLDER/steps.json``.
+A step that is done is not done again: its figures are in ``FOLDER/steps.json``. The seconds after which training or
+predicting is killed count from the first checkpoint, which is written after an epoch, and from the first row group, so
+that they are killed while they train and write.
 """
 
 from __future__ import annotations
@@ -75,6 +77,10 @@ def make(nodes: int, degree: float, out: Path, features: int = 64, classes: int 
     np.save(out / "split.npy", split)
 
 
+STARTED = {"train": "run/unfinished.safetensors", "predict": ".predictions.parquet.*"}
+"""Files that show that a step is in the middle of its work."""
+
+
 class Memory(threading.Thread):
     """The peak of a process: memory that must be there, and that with mapped files, in GiB."""
 
@@ -94,13 +100,22 @@ class Memory(threading.Thread):
             time.sleep(0.2)
 
 
-def run(command: list[str], kill_after: float | None = None) -> dict[str, Any]:
-    """Runs a command, or kills it after some seconds; returns times, peak memory and how it ended."""
+def run(
+    command: list[str], kill_after: float | None = None, started_by: tuple[Path, str] | None = None
+) -> dict[str, Any]:
+    """Runs a command, or kills it some seconds after its start or after a file appears; returns times and peak memory.
+
+    ``started_by`` is the folder of that file and its name as a pattern.
+    """
     started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     memory = Memory(process)
     memory.start()
     try:
+        while kill_after is not None and started_by is not None and process.poll() is None:
+            if any(started_by[0].glob(started_by[1])):
+                break
+            time.sleep(0.05)
         text, _ = process.communicate(timeout=kill_after)
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGKILL)
@@ -159,7 +174,8 @@ def main() -> None:
         if name in done or (options.only and name not in options.only):
             continue
         if name in killed and f"{name} killed" not in done:
-            note(f"{name} killed", run(command, killed[name]))
+            shown = (options.folder, STARTED[name]) if name in STARTED else None
+            note(f"{name} killed", run(command, killed[name], shown))
         figures = run(command)
         note(name if figures["code"] == 0 else f"{name} failed", {**figures, "gb": size_gb(options.folder)})
         if figures["code"]:

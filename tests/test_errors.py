@@ -1,6 +1,6 @@
 import pytest
 
-from asgat.errors import AsgatError, brief, shown, suggest
+from asgat.errors import AsgatError, brief, listed, shown, suggest
 
 
 def test_is_a_value_error():
@@ -19,6 +19,13 @@ def test_is_a_value_error():
 )
 def test_suggest_names_the_nearest_and_all(name, sentence):
     assert suggest(name, ["cora", "texas"]) == sentence
+
+
+def test_many_names_are_listed_in_part():
+    assert listed([]) == ""
+    assert listed(["a", "b"]) == "a, b"
+    assert listed("abcde") == "a, b, c, d, e"
+    assert listed(range(1006), 6) == "0, 1, 2, 3, 4, 5 and 1,000 more"
 
 
 def test_values_are_shown_short_whatever_they_are():

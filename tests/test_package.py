@@ -153,7 +153,11 @@ def test_the_version_is_one():
     assert re.fullmatch(r"\d+\.\d+\.\d+([ab.]\w+)?", asgat.__version__)
     assert PROJECT["tool"]["hatch"]["version"]["path"] == "src/asgat/__init__.py"
     assert metadata.version("asgat") == asgat.__version__
-    assert f"\nversion: {asgat.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    citation, changelog = ((ROOT / name).read_text(encoding="utf-8") for name in ("CITATION.cff", "CHANGELOG.md"))
+    latest = re.search(r"^## (\S+) - (\S+)$", changelog, re.MULTILINE)
+    assert latest is not None
+    assert latest[1] == asgat.__version__
+    assert f"\nversion: {asgat.__version__}\ndate-released: {latest[2]}\n" in citation
 
 
 def test_the_command_is_installed():

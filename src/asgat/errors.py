@@ -1,5 +1,7 @@
 """The error a user is meant to read, and helpers for its sentence."""
 
+from collections.abc import Sequence
+
 
 class AsgatError(ValueError):
     """Bad input, reported as a sentence: what was wrong, with the value, and what to do.
@@ -15,6 +17,12 @@ def suggest(name: str, known: list[str]) -> str:
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f"Did you mean {close[0]!r}? " if close else ""
     return f"{hint}Choose from: {', '.join(known)}."
+
+
+def listed(names: Sequence[object], most: int = 5) -> str:
+    """Names in a sentence, the first of them if they are many: ``a, b and 3 more``."""
+    rest = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(map(str, names[:most])) + rest
 
 
 def shown(value: object, length: int = 100) -> str:

@@ -1,4 +1,4 @@
-"""Names and modules of version 0.1 that have moved: for one version they stay importable, with a warning."""
+"""Names and modules of version 0.1 that have moved: they stay importable in 0.2, with a warning."""
 
 import sys
 import warnings
@@ -73,4 +73,4 @@ class _Finder:
 
 
 def _warn(old: str, new: str) -> None:
-    warnings.warn(f"{old} is now {new}; the old path will be removed.", DeprecationWarning, stacklevel=3)
+    warnings.warn(f"{old} is now {new}; the old path will be removed in 0.3.", DeprecationWarning, stacklevel=3)

@@ -54,8 +54,8 @@ def test_explain_prints_a_table_and_writes_the_same(call, trained, tmp_path):
 def test_explain_says_which_network_of_an_ensemble_it_shows(call, trained, tmp_path):
     config = make_config("asgat-plus", epochs=2, hidden=4, heads=2, k=4, order=5, members=2)
     run(load_dataset("karate"), "asgat-plus", config, runs=[0], out=tmp_path)
-    assert "ensemble of 2 networks; this is the attention of the first." in call("explain", tmp_path, "--node", 7)
-    assert "ensemble" not in call("explain", trained, "--node", 7)
+    assert "the average of 2 networks; this is the attention of the first." in call("explain", tmp_path, "--node", 7)
+    assert "average" not in call("explain", trained, "--node", 7)
 
 
 def test_explain_says_that_hops_count_edges_to_similar_nodes(call, trained, tmp_path):

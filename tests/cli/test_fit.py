@@ -243,7 +243,7 @@ def test_other_formats(asgat, ending):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda rows: rows[3].__setitem__(1, "rare"), "A single node is of class 'rare'"),
+        (lambda rows: rows[3].__setitem__(1, "rare"), "Only one node is of class 'rare'"),
         (
             lambda rows: [row.append("1") for row in rows[1:]] and rows[0].append("one"),
             "columns (same, one): left out, as the value is the same",

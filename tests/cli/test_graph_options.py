@@ -68,7 +68,7 @@ def test_what_is_a_run_directory(place):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "There are no data: name a data set of `asgat datasets`, or give --edges and --label."),
+        ([], "No data was given: name a data set of `asgat datasets`, or give --edges and --label."),
         (["karate", "--edges", "e.csv"], "Both 'karate' and --edges were given"),
         (["karate", "--label", "kind"], "Both 'karate' and --label were given"),
         (["karate", "--metric", "macro_f1"], "--metric is for your own graph"),

@@ -21,6 +21,15 @@ def test_blocks_cover_all_nodes_and_are_of_one_size(nodes, ranks):
     assert sizes.max() - sizes.min() <= 1
 
 
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=60), st.integers(1, 9))
+def test_blocks_cost_the_same_up_to_a_node(costs, ranks):
+    before = np.concatenate([[0], np.cumsum(costs)])
+    bounds = block_bounds(len(costs), ranks, lambda v: float(before[v]))
+    assert (bounds[0], bounds[-1]) == (0, len(costs))
+    assert (np.diff(bounds) >= 0).all()
+    assert np.diff(before[bounds]).max() <= before[-1] / ranks + max(costs)
+
+
 def check(rank, ranks, port):
     """Rows arrive where they were asked for, and what they count for comes back."""
     dist.init_process_group("gloo", f"tcp://127.0.0.1:{port}", rank=rank, world_size=ranks)

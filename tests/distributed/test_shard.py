@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asgat.data.synthetic import contextual_sbm
-from asgat.distributed.exchange import Exchange
+from asgat.distributed.exchange import Exchange, block_bounds
 from asgat.distributed.process_group import Group
-from asgat.distributed.shard import InMemory, build_shard, check_distributed, rows_of, shard_features
+from asgat.distributed.shard import InMemory, build_shard, check_distributed, divide, rows_of, shard_features
 from asgat.errors import AsgatError
 from asgat.graph import Graph
 from asgat.kernels.sparse_features import SparseFeatures
@@ -39,8 +39,9 @@ def test_a_block_of_a_split_is_that_part_of_it(first, size):
 
 @pytest.fixture
 def lonely(monkeypatch):
-    """The second of three ranks, as far as building goes: nothing is exchanged."""
+    """The second of three ranks with 20 nodes each, as far as building goes: nothing is exchanged."""
     monkeypatch.setattr(Exchange, "_request", lambda self, bounds: None)
+    monkeypatch.setattr("asgat.distributed.shard.divide", lambda source, *_: block_bounds(source.num_nodes, 3))
     return Group(1, 3, CPU)
 
 
@@ -91,6 +92,44 @@ def test_a_rank_holds_its_rows_of_the_graph(lonely, directed):
     np.testing.assert_allclose(found, mean)
     x = shard.x if isinstance(shard.x, torch.Tensor) else shard.x.to_dense()
     np.testing.assert_array_equal(x.numpy(), with_adjacency(data.x, data.graph).toarray()[20:40])
+
+
+def hubs_last(directed):
+    """300 nodes, the last of which have most of the edges."""
+    rng = np.random.default_rng(0)
+    column = np.minimum(300 * rng.random(3000) ** 0.3, 299).astype(np.int64)
+    graph = Graph.from_edges(np.stack([rng.integers(0, 300, size=3000), column]), 300, directed=directed)
+    data = contextual_sbm(num_nodes=300, num_features=40, seed=1)
+    return dataclasses.replace(data, graph=graph, x=(data.x > 2.0).astype(np.float32))
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("directed", [False, True])
+def test_table_and_features_of_a_rank_fall_with_their_number(monkeypatch, directed, ranks):
+    monkeypatch.setattr(Exchange, "_request", lambda self, bounds: None)
+    data = hubs_last(directed)
+    settings = config("asgat-deep", channels="attention+filters", adjacency=True, candidates=8)
+    source = InMemory(data, settings)
+
+    def largest(size):
+        """The largest share of a rank of the whole, in units of 1 / ranks, of the table and of the features."""
+        parts = [build_shard(source, "asgat-deep", settings, Group(rank, size, CPU)).figures() for rank in range(size)]
+        assert sum(part["nodes"] for part in parts) == 300
+        values = {name: [part[name] for part in parts] for name in ("table_mb", "features_mb")}
+        values["features_mb"] = [mb - 641 * 8 / 2**20 for mb in values["features_mb"]]  # bounds of columns
+        return {name: max(mb) / sum(mb) * size for name, mb in values.items()}
+
+    assert max(largest(ranks).values()) < 1.15
+    monkeypatch.setattr("asgat.distributed.shard.divide", lambda source, *_: block_bounds(source.num_nodes, ranks))
+    assert largest(ranks)["features_mb"] > 1.2, "equal numbers of nodes would do"
+
+
+def test_nodes_that_cost_the_same_are_divided_into_equal_numbers():
+    """Rows of a truncated table have one size, and so have dense features; entries do not matter."""
+    data = dataclasses.replace(hubs_last(False), x=np.ones((300, 4), dtype=np.float32))
+    settings = config(builder="truncated")
+    bounds = divide(InMemory(data, settings), settings, "truncated table", Group(0, 4, CPU))
+    assert bounds.tolist() == [0, 75, 150, 225, 300]
 
 
 def test_a_model_without_attention_has_no_table(lonely):

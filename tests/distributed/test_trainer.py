@@ -333,6 +333,19 @@ def test_asgat_deep_on_ranks_takes_the_steps_of_a_single_process(workers, direct
     assert near(losses_of_ranks(workers, 2, data, "asgat-deep", config, torch.float64), double) < 1e-12
 
 
+def test_ranks_may_be_left_without_nodes(workers):
+    """A star: its centre, the last node, costs more than a rank's share."""
+    data = contextual_sbm(num_nodes=150, num_features=4, seed=4)
+    graph = Graph.from_edges(np.stack([np.arange(149), np.full(149, 149)]), 150)
+    data = dataclasses.replace(data, graph=graph, x=(data.x > 2.5).astype(np.float32))
+    own = dict(channels="attention+filters+mean", adjacency=True, lr=0.01, epochs=5)
+    config = make_config("asgat-deep", **{**EXACT, **own})
+    found = train_in_pool(workers, 4, data, "asgat-deep", config)
+    assert 0 in [part["nodes"] for part in found["rows"][0]["ranks"]]
+    epochs = [(epoch["train_loss"], epoch["val_loss"]) for epoch in found["history"]]
+    assert near(epochs, losses_alone(data, "asgat-deep", config)) < 1e-5
+
+
 def test_a_model_without_attention_is_trained_on_ranks_too(workers):
     """It has no table, and no exact sums; all that ranks do in another order are sums over nodes."""
     data = contextual_sbm(num_nodes=160, num_features=16, seed=4)

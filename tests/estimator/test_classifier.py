@@ -16,7 +16,9 @@ from asgat.errors import AsgatError
 from asgat.estimator import classifier, trained_run
 from asgat.estimator.classifier import ASGATClassifier, same_graph
 from asgat.estimator.encoded_graph import encode_user_graph
+from asgat.estimator.trained_run import load_run
 from asgat.graph import Graph
+from asgat.nn.registry import make_config, model_spec
 from asgat.tabular.column import Column
 from asgat.tabular.conversions import as_user_graph
 from asgat.training.inputs import make_inputs
@@ -401,7 +403,8 @@ def test_a_preset_tries_many_models_and_keeps_the_best(board, user_graph, names,
     found = board.leaderboard_
     assert found.chosen.model == board.model_
     assert board.model == "asgat-plus", "what was asked for does not change"
-    assert board.config_.members == found.members == 3
+    assert board.config_.members == 3, "a network of every fold"
+    assert found.members == 3 * (1 + len(board.partners_))
     assert board.score() == pytest.approx(found.chosen.test["micro_f1"]) == board.result_["test"]["scores"]["micro_f1"]
     assert board.score() > 0.7
     assert str(found).startswith("model")
@@ -416,6 +419,54 @@ def test_a_preset_tries_many_models_and_keeps_the_best(board, user_graph, names,
     alone = board.set_params(preset=None, model="gcn").fit(user_graph, names, mask=np.arange(100))
     assert not hasattr(alone, "leaderboard_")
     assert alone.model_ == "gcn"
+
+
+@pytest.fixture
+def mixed(user_graph, names, monkeypatch):
+    """The average of every model of the small field that reaches the last round."""
+    make_small_field(monkeypatch)
+    monkeypatch.setattr("asgat.leaderboard.contest.choose", lambda ranked, *_: ranked)
+    return ASGATClassifier(preset="quick").fit(user_graph, names, mask=np.arange(100))
+
+
+def test_several_models_are_averaged_saved_and_read(mixed, user_graph, tmp_path):
+    assert len(mixed.partners_) == 1
+    assert mixed.result_["partners"] == [name for name, _, _ in mixed.partners_]
+    with torch.no_grad():
+        each = [
+            module.eval()(*make_inputs(mixed.dataset_, name, config, torch.device("cpu"))).double().softmax(-1).numpy()
+            for name, config, module in [(mixed.model_, mixed.config_, mixed.module_), *mixed.partners_]
+        ]
+    np.testing.assert_allclose(mixed.predict_proba(), np.mean(each, axis=0), atol=1e-12)
+    assert np.abs(each[0] - each[1]).max() > 1e-3, "one of them alone would be seen"
+    mixed.save_pretrained(tmp_path / "run")
+    again = ASGATClassifier.from_pretrained(tmp_path / "run")
+    np.testing.assert_array_equal(again.predict_proba(), mixed.predict_proba())
+    np.testing.assert_array_equal(again.predict_proba(user_graph), mixed.predict_proba())
+    again.save_pretrained(tmp_path / "copy")
+    for file in ("model.safetensors", "result.json"):
+        assert (tmp_path / "copy" / file).read_bytes() == (tmp_path / "run" / file).read_bytes()
+    probability = load_run(tmp_path / "run").logits().double().softmax(-1).numpy()
+    np.testing.assert_allclose(probability, mixed.predict_proba(), atol=1e-6)
+
+
+def test_another_graph_is_predicted_by_the_models_that_can(mixed, blocks):
+    part = np.arange(80)
+    other = as_user_graph(Graph.from_scipy(blocks.graph.adjacency[part][:, part]), blocks.x[part])
+    linkx = make_config("linkx", hidden=4)
+    bound = linkx, model_spec("linkx").make(linkx, mixed.dataset_.num_features, 2, mixed.dataset_.num_nodes)
+    mixed.model_, mixed.config_, mixed.module_ = mixed.partners_[0] if mixed.model_ == "linkx" else mixed._models[0]
+    mixed.partners_ = []
+    mixed.__dict__.pop("_inputs", None)
+    alone, notes = mixed.predict_with_notes(other)
+    assert not notes
+    mixed.partners_ = [("linkx", *bound)]
+    found, notes = mixed.predict_with_notes(other)
+    np.testing.assert_array_equal(found, alone)
+    assert notes == ["Predicted without linkx, whose weights belong to the nodes of the fitted graph."]
+    mixed.model_, mixed.config_, mixed.module_ = ("linkx", *bound)
+    with pytest.raises(AsgatError, match="belong to the nodes of one graph"):
+        mixed.predict(other)
 
 
 def test_without_test_nodes_a_leaderboard_says_so(user_graph, names, monkeypatch):

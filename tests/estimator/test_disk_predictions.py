@@ -1,3 +1,7 @@
+import signal
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -47,6 +51,29 @@ def test_predictions_are_those_of_the_model_on_the_whole_graph(model, graph, tmp
     assert sum(row["nodes"] for row in summary["rows"]) == 200
     assert sum(row["unlabelled"] for row in summary["rows"]) == 200 - len(right)
     assert steps == ["finding the table", "computing", "writing"]
+
+
+def test_a_killed_prediction_leaves_no_file_under_its_name(graph, tmp_path, monkeypatch):
+    """Killed after its first row group, it is started again."""
+    monkeypatch.setattr(disk_predictions, "ROWS", 64)
+    run(graph.to_dataset(), "asgat-cheb", make_config("asgat-cheb", **TABLE), [0], out=tmp_path / "run")
+    out = tmp_path / "made" / "p.parquet"
+    code = (
+        "import os, pathlib, pyarrow.parquet, asgat.estimator.disk_predictions as d; "
+        "from asgat.disk.disk_graph import OnDiskGraph; d.ROWS = 64; "
+        "write = pyarrow.parquet.ParquetWriter.write_table; "
+        "pyarrow.parquet.ParquetWriter.write_table = lambda *a: (write(*a), os.kill(os.getpid(), 9)); "
+        f"d.predict_on_disk(pathlib.Path({str(tmp_path / 'run')!r}), OnDiskGraph({str(graph.path)!r}), "
+        f"pathlib.Path({str(out)!r}))"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == -signal.SIGKILL
+    (left,) = out.parent.iterdir()
+    assert left.name.startswith(".p.parquet.")
+    kept = out.parent / ".p.parquet.mine"
+    kept.touch()
+    predict_on_disk(tmp_path / "run", graph, out)
+    assert sorted(path.name for path in out.parent.iterdir()) == [".p.parquet.mine", "p.parquet"]
+    assert parquet.ParquetFile(out).metadata.num_rows == 200
 
 
 def test_what_does_not_fit_is_refused(graph, tmp_path):

@@ -50,6 +50,14 @@ def test_the_score_that_validation_decided_by(run):
     assert "result.json is damaged: KeyError" in summarise_run(run).problem
 
 
+def test_an_average_of_several_models(run):
+    result = json.loads((run / "result.json").read_text())
+    (run / "result.json").write_text(json.dumps({**result, "partners": ["sage", "linkx"]}))
+    assert summarise_run(run).model == "asgat-cheb and 2 more"
+    (run / "result.json").write_text(json.dumps({**result, "partners": 3}))
+    assert "partners must be a list of names" in summarise_run(run).problem
+
+
 def test_unfinished_runs(run, tmp_path):
     result = json.loads((run / "result.json").read_text())
     (run / "result.json").write_text(json.dumps({**result, "rows": result["rows"][:1], "finished": False}))

@@ -3,16 +3,19 @@
 from dataclasses import replace
 
 import pytest
+import torch
 
 from asgat.data import contextual_sbm
 from asgat.data.dataset import Dataset
 from asgat.data.splits import stratified_splits
 from asgat.leaderboard import field
+from asgat.leaderboard.contest import Clock, Contest
 from asgat.leaderboard.field import Candidate, Preset
+from asgat.leaderboard.trial import TrialStore, Workbench
+from asgat.training.interrupt import Interrupt
 
-TINY = Preset(
-    minutes=5.0, settings=1, first_epochs=4, epochs=12, patience=12, rounds=((3, 1), (2, 1)), large_rounds=((2, 1),)
-)
+ROUNDS = ((3, 1), (2, 1))
+TINY = Preset(5.0, settings=1, first_epochs=4, epochs=12, patience=12, few_rounds=ROUNDS, rounds=(), large_rounds=())
 
 
 @pytest.fixture(scope="session")
@@ -30,6 +33,19 @@ def preset() -> Preset:
 @pytest.fixture
 def small_field(monkeypatch):
     return make_small_field(monkeypatch)
+
+
+@pytest.fixture
+def make_contest(blocks, preset, small_field):
+    """A function that makes a contest of the small field."""
+
+    def call(candidates=small_field, seconds=1e6, folder=None, interrupt=None, report=None):
+        store = TrialStore(folder, "cpu", "digest")
+        bench = Workbench({False: blocks}, torch.device("cpu"))
+        own = interrupt or Interrupt()
+        return Contest(bench, store, candidates, blocks.splits[0], preset, 0, Clock(seconds), own, report=report)
+
+    return call
 
 
 def make_small_field(monkeypatch):

@@ -10,8 +10,18 @@ from tests.leaderboard.conftest import make_small_field
 
 from asgat.data.digest import dataset_digest
 from asgat.errors import AsgatError
-from asgat.leaderboard.board import BoardFolder, BoardSettings, answers_of, board_content, run_board, score_figures
-from asgat.leaderboard.field import GUESSING
+from asgat.leaderboard.board import (
+    BoardFolder,
+    BoardSettings,
+    answers_of,
+    board_content,
+    finish,
+    run_board,
+    score_figures,
+)
+from asgat.leaderboard.field import GUESSING, Candidate
+from asgat.leaderboard.standings import AVERAGE
+from asgat.leaderboard.trial import logits_of, to_probability
 from asgat.training.metrics import majority_share, micro_f1
 from asgat.training.run_directory import OtherSettingsError
 from asgat.training.run_files import BOARD
@@ -47,14 +57,13 @@ def test_rows_are_means_over_repeats_and_the_chosen_is_an_average(blocks, done):
     assert {row.name for row in board.rows} == {"logistic regression", "gcn", "linkx", GUESSING}
     assert board.rows[-1].name == GUESSING
     assert [row.val for row in board.rows[:-1]] == sorted((row.val for row in board.rows[:-1]), reverse=True)
-    assert sum(row.chosen for row in board.rows) == board.repeats == len(finals) == 2
+    assert sum(row.chosen for row in board.rows) >= board.repeats == len(finals) == 2
     tests = [answers_of(final, split) for final, split in zip(finals, blocks.splits, strict=True)]
     expected = np.mean([micro_f1(one.truth, one.probability.argmax(axis=1)) for one in tests])
     assert board.chosen.test["micro_f1"] == pytest.approx(expected)
     assert board.chosen.interval[0] < expected < board.chosen.interval[1]
-    assert board.chosen.name == finals[0].candidate.name
     for final, split in zip(finals, blocks.splits, strict=True):
-        assert final.config.members == board.members == 3, "a network of every fold"
+        assert {part.config.members for part in (final, *final.partners)} == {3}, "a network of every fold"
         assert final.result.micro_f1 == micro_f1(
             blocks.y[split.test], answers_of(final, split).probability.argmax(axis=1)
         )
@@ -65,6 +74,45 @@ def test_rows_are_means_over_repeats_and_the_chosen_is_an_average(blocks, done):
     assert figures is not None
     assert figures["scores"]["micro_f1"] == pytest.approx(expected)
     assert figures["guessing"]["micro_f1"] == pytest.approx(np.mean(shares))
+
+
+@pytest.fixture(scope="module")
+def mixed(blocks):
+    """A leaderboard of one repeat whose finalists all count as equally good."""
+    one = replace(blocks, splits=blocks.splits[:1])
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        make_small_field(monkeypatch)
+        monkeypatch.setattr("asgat.leaderboard.contest.choose", lambda ranked, *_: ranked)
+        return run(one, BoardSettings("quick", "micro_f1", 1, 0, dataset_digest(one)))
+
+
+def test_models_that_are_equally_good_are_averaged(blocks, mixed):
+    board, (final,) = mixed
+    parts = [final, *final.partners]
+    assert len(parts) == 2, "both candidates of the last round"
+    split = blocks.splits[0]
+    each = [to_probability(logits_of(part.task, part.config, part.result.state)) for part in parts]
+    np.testing.assert_allclose(answers_of(final, split).probability, np.mean(each, axis=0)[split.test], atol=1e-6)
+    predicted = np.mean(each, axis=0).argmax(axis=1)
+    assert final.result.micro_f1 == micro_f1(blocks.y[split.test], predicted[split.test])
+    assert board.chosen.test["micro_f1"] == final.result.micro_f1
+    assert board.chosen.val == final.result.val_score < 1.0
+    assert board.members == sum(part.config.members for part in parts) == 6
+    assert board.averaged == list(dict.fromkeys(part.candidate.name for part in parts))
+    assert [row.chosen for row in board.rows] == [int(row.name in board.averaged) for row in board.rows]
+    assert (board.chosen.name == AVERAGE) == (len(board.averaged) > 1)
+    assert AVERAGE not in [row.name for row in board.rows], "rows are single models"
+
+
+def test_what_can_be_explained_comes_first_and_other_directions_are_left_out(make_contest, small_field):
+    attends = Candidate("asgat-plus", "asgat-plus", {"epochs": 3, "k": 3, "order": 3, "heads": 2, "hidden": 4})
+    contest = make_contest([*small_field[:2], attends])
+    contest._train("to the end", [(0, 0), (1, 0), (2, 0)], 1e12)
+    final = finish(contest, [1, 2, 0])
+    assert [part.candidate.model for part in (final, *final.partners)] == ["asgat-plus", "gcn", "mlp"]
+    contest.candidates = [small_field[0], replace(small_field[1], directed=True), attends]
+    assert [part.candidate.model for part in finish(contest, [0, 1, 2]).partners] == ["mlp"]
+    assert finish(contest, [0]).partners == ()
 
 
 def test_the_average_is_validated_on_nodes_its_networks_left_out(done):

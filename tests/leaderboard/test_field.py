@@ -2,11 +2,14 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from asgat.data import contextual_sbm
+from asgat.data.dataset import Split
 from asgat.errors import AsgatError
 from asgat.leaderboard.field import FEW_FEATURES, PRESETS, SMALL_VALIDATION, make_field, parameters, preset_named
+from asgat.leaderboard.folds import FEW, PARTS
 from asgat.training.runner import model_sizes
 
 ROWS = ["logistic regression", "mlp", "gcn", "sage", "linkx", "asgat-deep, filters", "asgat-deep, adjacency"]
@@ -62,10 +65,17 @@ def test_a_preset_tries_more_than_the_one_before(few):
         preset_named("fast")
 
 
-def test_a_small_validation_part_is_used_more_often():
-    preset = PRESETS["default"]
-    small, large = (sum(folds for _, folds in preset.rounds_for(nodes)) for nodes in (1, SMALL_VALIDATION))
-    assert small > large
+@pytest.mark.parametrize("name", ["default", "best"])
+def test_the_fewer_nodes_the_more_divisions_of_them(name):
+    preset = PRESETS[name]
+
+    def divisions(train, val):
+        split = Split(np.arange(train), np.arange(train, train + val), np.arange(0))
+        return sum(folds for _, folds in preset.rounds_for(split))
+
+    few, small, large = divisions(FEW - 2, 1), divisions(FEW, 1), divisions(FEW, SMALL_VALIDATION)
+    assert few > small > large
+    assert few % PARTS == 0, "every node is validated equally often"
 
 
 def test_stacked_candidates_differ_in_what_runs_may_differ_in(few):

@@ -5,9 +5,9 @@ import pytest
 
 from asgat.data.dataset import Split
 from asgat.data.splits import stratified_splits
-from asgat.leaderboard.folds import SMALL, fold_splits
+from asgat.leaderboard.folds import FEW, PARTS, SMALL, fold_splits, is_few
 
-Y = np.random.default_rng(0).integers(0, 3, 200)
+Y = np.random.default_rng(0).integers(0, 3, 2 * FEW)
 SPLIT = stratified_splits(Y, 1, 0, 0.6, 0.2)[0]
 
 
@@ -46,7 +46,31 @@ def test_a_validation_part_of_the_user_is_kept_if_it_is_large_enough():
     large = Split(nodes[: 2 * SMALL], nodes[2 * SMALL : 3 * SMALL], nodes[3 * SMALL :])
     assert fold_splits(large, y, 3, 0, given=True) == [large] * 3
     assert len({tuple(fold.val) for fold in fold_splits(large, y, 3, 0)}) == 3
-    assert len({tuple(fold.val) for fold in fold_splits(SPLIT, Y, 3, 0, given=True)}) == 3
+    small = Split(nodes[: 2 * SMALL], nodes[2 * SMALL : 3 * SMALL - 1], nodes[3 * SMALL :])
+    assert len({tuple(fold.val) for fold in fold_splits(small, y, 3, 0, given=True)}) == 3
+
+
+def test_few_nodes_are_cross_validated():
+    y = np.arange(FEW) % 3
+    split = Split(np.arange(0, 200), np.arange(200, 350), np.arange(350, FEW))
+    assert is_few(split)
+    assert not is_few(SPLIT)
+    folds = fold_splits(split, y, 1 + 2 * PARTS, seed=3)
+    assert folds[0] is split
+    for first in (1, 1 + PARTS):
+        validated = np.concatenate([fold.val for fold in folds[first : first + PARTS]])
+        assert sorted(validated) == list(range(350)), "every node once in each cross-validation"
+    for fold in folds[1:]:
+        assert sorted([*fold.train, *fold.val]) == list(range(350))
+        assert len(fold.val) == 350 // PARTS
+        np.testing.assert_array_equal(fold.test, split.test)
+
+
+def test_both_classes_are_in_every_validation_part():
+    y = np.zeros(60, dtype=np.int64)
+    y[[0, 1, 40]] = 1
+    for fold in fold_splits(Split(np.arange(40), np.arange(40, 60), np.arange(0)), y, 9, 0):
+        assert set(y[fold.val]) == set(y[fold.train]) == {0, 1}
 
 
 def test_classes_of_a_single_node_are_always_trained_on():
@@ -55,4 +79,4 @@ def test_classes_of_a_single_node_are_always_trained_on():
     for fold in fold_splits(split, y, 5, 0):
         assert 0 in fold.train
     lonely = Split(np.arange(2), np.arange(2, 3), np.arange(0))
-    assert fold_splits(lonely, np.arange(3), 3, 0) == [lonely] * 3
+    assert [fold.train.tolist() for fold in fold_splits(lonely, np.arange(3), 3, 0)] == [[0, 1]] * 3

@@ -7,7 +7,7 @@ import pytest
 
 from asgat.errors import AsgatError
 from asgat.leaderboard.field import GUESSING
-from asgat.leaderboard.standings import Leaderboard, Row, about_guessing, duration, sentences, shown
+from asgat.leaderboard.standings import AVERAGE, Leaderboard, Row, about_guessing, duration, sentences, shown
 
 SCORES = {"micro_f1": 0.7, "macro_f1": 0.6, "roc_auc": None, "log_loss": 0.5, "calibration_error": 0.1}
 
@@ -44,8 +44,18 @@ def test_what_is_said_of_the_choice_and_of_other_rows(board):
     assert (other.unit, other.notes) == ("log-loss, mean of 3 repeats", ["gcn: diverged"])
 
 
+def test_the_average_of_several_models_has_a_row_of_its_own(board):
+    mixed = replace(board, chosen=row(AVERAGE, 0.75), averaged=["sage", "linkx"], members=8)
+    assert mixed.choice == "Chosen on validation: the average of 8 networks (sage, linkx); 75.0."
+    assert [cells[0] for cells in mixed.cells()[1]] == [AVERAGE, *(one.name for one in board.rows)]
+    assert mixed.records()[0]["model"] == AVERAGE
+    assert Leaderboard.from_dict(mixed.to_dict()) == mixed
+
+
 def test_it_survives_being_written(board):
     assert Leaderboard.from_dict(board.to_dict()) == board
+    old = {key: value for key, value in board.to_dict().items() if key != "averaged"}
+    assert Leaderboard.from_dict(old) == board, "written before several models were averaged"
     with pytest.raises(AsgatError, match="cannot be read"):
         Leaderboard.from_dict({"rows": []})
 

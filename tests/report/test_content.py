@@ -17,7 +17,7 @@ from asgat.estimator.trained_run import load_run
 from asgat.explain.head_responses import HeadResponses
 from asgat.graph import Graph
 from asgat.leaderboard.board import board_content
-from asgat.leaderboard.standings import CUT
+from asgat.leaderboard.standings import AVERAGE, CUT
 from asgat.report import content as module
 from asgat.report.content import (
     accuracy_by_homophily,
@@ -227,6 +227,15 @@ def test_a_leaderboard_is_in_the_report_as_it_is_printed(gcn, tmp_path):
     assert any(step["text"] == CUT for step in held["next_steps"])
     (tmp_path / "run" / "leaderboard.json").write_bytes(board_content({}, 1.0))  # one that is not finished
     assert report_content(load_run(tmp_path / "run"))["leaderboard"] is None
+
+
+def test_the_average_of_several_models_is_the_first_row(gcn, tmp_path):
+    shutil.copytree(gcn, tmp_path / "run")
+    board = made_board(members=2)
+    board = replace(board, chosen=replace(board.chosen, name=AVERAGE), averaged=["mlp", "gcn"])
+    (tmp_path / "run" / "leaderboard.json").write_bytes(board_content({}, 1.0, board))
+    table = report_content(load_run(tmp_path / "run"))["leaderboard"]
+    assert (table["chosen"], table["cells"][0][0]) == (0, AVERAGE)
 
 
 def test_filter_heads_are_drawn_with_a_positive_peak():

@@ -7,6 +7,7 @@ from tests.strategies import ZOO, generic_graph, graphs
 
 from asgat.graph import Graph
 from asgat.spectral import spectral_density
+from asgat.spectral.density import affordable_signals
 
 ANGLE = (np.arange(100) + 0.5) * np.pi / 100
 
@@ -73,3 +74,17 @@ def test_same_seed_same_density():
 
 def test_a_graph_without_nodes_has_no_density():
     assert spectral_density(ZOO["no nodes"], np.linspace(0, 2, 3)).tolist() == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(("entries", "signals"), [(0, 16), (10**5, 16), (10**7, 2), (25 * 10**6, 1), (10**8, 0)])
+def test_a_larger_graph_gets_fewer_signals(entries, signals):
+    assert affordable_signals(entries) == signals
+
+
+def test_a_graph_gets_the_signals_that_are_affordable(monkeypatch):
+    graph, frequency = ZOO["generic"], np.linspace(0, 2, 9)
+    few = spectral_density(graph, frequency, samples=1)
+    monkeypatch.setattr("asgat.spectral.density.WORK", 80 * graph.num_entries)
+    assert np.array_equal(spectral_density(graph, frequency), few)
+    monkeypatch.setattr("asgat.spectral.density.WORK", 1)
+    assert np.array_equal(spectral_density(graph, frequency), few)

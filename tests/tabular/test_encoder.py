@@ -75,7 +75,7 @@ def test_categories_have_a_column_each():
     encoder, x, _ = encode(Column.of_texts("c", ["b", "a", "", "b"]))
     assert encoder.names == ["c=a", "c=b", "c missing"]
     assert x.tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 1], [0, 1, 0]]
-    assert encoder.notes == ("Column c (1): values are missing; one more column each marks where.",)
+    assert encoder.notes == ("Column c (1): values are missing; an additional column marks them.",)
 
 
 def test_rare_categories_share_a_column():

@@ -44,7 +44,7 @@ def test_labels_no_model_learns_from(texts, words):
 def test_a_class_with_one_member_is_said():
     notes: list[str] = []
     encode_labels(Column.of_texts("k", ["a", "a", "b"]), notes)
-    assert "A single node is of class 'b'" in notes[0]
+    assert "Only one node is of class 'b'" in notes[0]
 
 
 @given(LABELS, st.integers(0, 5))

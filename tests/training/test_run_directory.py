@@ -18,8 +18,10 @@ from asgat.training.run_directory import (
     RunDirectory,
     encode_model,
     load_model,
+    load_models,
     read_metadata,
     sha256,
+    with_partners,
 )
 from asgat.training.run_state import Epoch
 
@@ -234,6 +236,41 @@ def test_the_file_is_plain_safetensors(tmp_path):
     assert metadata == read_metadata(tmp_path) == {"model": "mlp", "config": config.to_dict(), "run": 0, **shape}
     assert tensors.keys() == model.state_dict().keys()
     assert all(torch.equal(tensors[key], value) for key, value in model.state_dict().items())
+
+
+@pytest.fixture
+def averaged(tmp_path):
+    """A run directory of a model and two partners; returns their networks."""
+    sizes = {"in_channels": 34, "out_channels": 2, "num_nodes": 34}
+    names, found = ("gcn", "linkx", "mlp"), []
+    for name in names:
+        config = make_config(name, hidden=4)
+        found.append((name, config, model_spec(name).make(config, 34, 2, 34)))
+    first, *partners = [(name, config, model.state_dict()) for name, config, model in found]
+    state, told = with_partners(first[2], partners)
+    metadata = {"model": "gcn", "config": first[1].to_dict(), "run": 0, **sizes, **told}
+    (tmp_path / "model.safetensors").write_bytes(encode_model(state, metadata))
+    return state, metadata, [model for _, _, model in found]
+
+
+def test_models_that_are_averaged_are_in_one_file(tmp_path, averaged):
+    held = load_models(tmp_path)
+    assert [name for _, name, _ in held] == ["gcn", "linkx", "mlp"]
+    for (model, _, _), expected in zip(held, averaged[2], strict=True):
+        assert all(torch.equal(value, expected.state_dict()[key]) for key, value in model.state_dict().items())
+    with pytest.raises(AsgatError, match=r"the average of several models \(gcn, linkx, mlp\), and one is needed"):
+        load_model(tmp_path)
+    assert with_partners({"w": torch.zeros(1)}, [])[1] == {}
+
+
+@pytest.mark.parametrize(
+    "partners", [None, 3, [3], [{"model": "linkx"}], [{"model": "mlp", "config": {"hidden": 4}}], []]
+)
+def test_partners_that_do_not_fit_their_weights_are_named(tmp_path, averaged, partners):
+    state, metadata, _ = averaged
+    (tmp_path / "model.safetensors").write_bytes(encode_model(state, {**metadata, "partners": partners}))
+    with pytest.raises(AsgatError, match=NOT_A_MODEL):
+        load_models(tmp_path)
 
 
 NOT_A_MODEL = r"model\.safetensors is not a model of this package"

@@ -43,8 +43,8 @@ def convert(
 ) -> None:
     """Write a graph as a memory-mapped folder, for graphs too large to fit into memory.
 
-    `asgat train FOLDER` trains on it, with --distributed if it is undirected. If it is stopped, the same command goes
-    on. With --table a folder that was converted from the same files is kept.
+    `asgat train FOLDER` trains on it, with --distributed if it is undirected. A stopped command resumes when it is
+    started again. With --table a folder that was converted from the same files is kept.
     """
     from asgat.disk.converter import ORDERS, write_graph
     from asgat.disk.disk_graph import OnDiskGraph
@@ -70,7 +70,7 @@ def convert(
     else:
         x, y = read_array(features), read_array(labels, whole=True)
         parts = None if splits is None else read_array(splits, whole=True)
-        with resumable("What was done is kept"), notes.status("") as status:
+        with resumable("Finished steps are saved"), notes.status("") as status:
             graph = write_graph(
                 out,
                 read_edges(edges),
@@ -90,7 +90,7 @@ def convert(
             )
     built = None
     if table:
-        with resumable("What was built is kept"), RunProgress(0, 1) as progress:
+        with resumable("Finished rows are saved"), RunProgress(0, 1) as progress:
             built = store_table(graph, config, progress.building)
     figures = {key: getattr(graph, f"num_{key}") for key in ("nodes", "entries", "features", "classes", "splits")}
     figures["mb"] = sum(file.stat().st_size for file in out.iterdir() if file.is_file()) / 2**20

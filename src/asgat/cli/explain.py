@@ -65,9 +65,9 @@ def explain(
         say(FILTERS_MEAN + (f": {ranges}." if not rows else "."), wrap=True)
         if directed:
             say(ALONG_MEANS, wrap=True)
-    if trained.members > 1:
+    if trained.averaged:
         shown = "attention" if rows else "response"
-        say(f"The model is an ensemble of {trained.members} networks; this is the {shown} of the first.", wrap=True)
+        say(f"The model is the average of {trained.averaged}; this is the {shown} of the first.", wrap=True)
     if rows and trained.similar:
         say(f"Hops include edges to the {trained.similar} nodes with the most similar features.", wrap=True)
     where = {"run": str(run), "model": trained.name, "dataset": trained.dataset.name}

@@ -13,7 +13,7 @@ from asgat.cli.graph_options import GraphOptions, Ignore, Nodes, print_changes, 
 from asgat.cli.leaderboard import BoardProgress, print_board, print_scores
 from asgat.cli.output import RunProgress, check_writable, console, detail, make_table, resumable, say, write_json
 from asgat.cli.output import notes as progress_notes
-from asgat.errors import AsgatError
+from asgat.errors import AsgatError, listed
 
 if TYPE_CHECKING:
     from asgat.estimator.health import Health
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @takes_graph()
 def fit(
     graph: GraphOptions,
-    model: Annotated[str | None, typer.Option(help="Train this model alone; see `asgat models`.")] = None,
+    model: Annotated[str | None, typer.Option(help="Train only this model; see `asgat models`.")] = None,
     set_: options.Settings = None,
     recipe: Annotated[
         Path | None,
@@ -32,7 +32,7 @@ def fit(
     time_limit: Annotated[
         float | None, typer.Option(metavar="MINUTES", min=0.0, help="For all models. Default: 10 (quick 2, best 60).")
     ] = None,
-    repeats: Annotated[int, typer.Option(min=1, max=100, help="Other splits and seeds; scores are their mean.")] = 1,
+    repeats: Annotated[int, typer.Option(min=1, max=100, help="Splits and seeds to average scores over.")] = 1,
     seed: options.Seed = 0,
     device: options.Device = "auto",
     deterministic: options.Deterministic = False,
@@ -260,8 +260,7 @@ def _homophily(health: Health) -> str:
 
 def _class_counts(classes: dict[str, int]) -> str:
     largest = sorted(classes.items(), key=lambda item: -item[1])
-    shown = ", ".join(f"{escape(name)} {count:,}" for name, count in largest[:8])
-    return shown + (f" and {len(largest) - 8} more" if len(largest) > 8 else "")
+    return listed([f"{escape(name)} {count:,}" for name, count in largest], 8)
 
 
 def _histogram(counts: list[int]) -> str:

@@ -42,17 +42,17 @@ class GraphOptions:
     ] = None
     label: Annotated[str | None, Column(help="Classes; empty for nodes to predict.")] = None
     nodes: Nodes = None
-    id: Annotated[str | None, Column(help="Node ids; found by name.")] = None
-    source: Annotated[str | None, Column(help="Source of an edge; found by name.")] = None
-    target: Annotated[str | None, Column(help="Target of an edge; found by name.")] = None
+    id: Annotated[str | None, Column(help="Node ids. Default: by name.")] = None
+    source: Annotated[str | None, Column(help="Source of an edge. Default: by name.")] = None
+    target: Annotated[str | None, Column(help="Target of an edge. Default: by name.")] = None
     weight: Annotated[str | None, Column(help="Weight of an edge. Default: 1.")] = None
     split: Annotated[str | None, Column(help="train, val or test. Default: random.")] = None
     ignore: Ignore = None
-    categorical: Annotated[list[str] | None, Column(help="A feature whose numbers are names, such as codes.")] = None
+    categorical: Annotated[list[str] | None, Column(help="A feature whose numbers are codes of categories.")] = None
     numeric: Annotated[list[str] | None, Column(help="A feature that is a number.")] = None
     directed: Annotated[bool, typer.Option("--directed", help="Edges have a direction, source to target.")] = False
     metric: Annotated[
-        str | None, typer.Option(help="Decides: micro_f1, macro_f1, roc_auc or log_loss. Default: micro_f1.")
+        str | None, typer.Option(help="Score to select by: micro_f1, macro_f1, roc_auc or log_loss. Default: micro_f1.")
     ] = None
 
     def __post_init__(self) -> None:
@@ -156,7 +156,7 @@ def check_source(dataset: str | None, graph: GraphOptions, protocol: str | None 
 
     given, path = graph.given(), as_run_directory(dataset)
     if dataset is None and not given:
-        raise AsgatError("There are no data: name a data set of `asgat datasets`, or give --edges and --label.")
+        raise AsgatError("No data was given: name a data set of `asgat datasets`, or give --edges and --label.")
     if dataset is not None and given.keys() - {"metric"}:
         option = next(key for key in given if key != "metric")
         raise AsgatError(f"Both {dataset!r} and --{option} were given; use either a name or your files.")

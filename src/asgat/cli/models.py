@@ -8,10 +8,10 @@ import typer
 
 from asgat.cli import options
 from asgat.cli.output import console, make_table, say, write_json
+from asgat.config import GROUPS
 
 SIZES = ("nodes", "edges", "features", "classes", "beta")  # of a data set
 TYPICAL = {"features": 1703, "classes": 5, "nodes": 183}  # the size of Texas
-GROUPS = ("model", "training", "table", "numerics")  # of settings, in the order they are printed
 
 
 def datasets(data_dir: options.DataDir = None, json: options.Json = None) -> None:
@@ -112,7 +112,7 @@ def describe_settings(name: str) -> list[dict[str, Any]]:
     return [
         {
             "setting": field.name,
-            "group": field.metadata.get("group", GROUPS[0]),
+            "group": field.metadata["group"],
             "default": values[field.name],
             "meaning": field.metadata["help"],
             "fixed": field.name in model_spec(name).fixed,

@@ -42,8 +42,8 @@ Seed = Annotated[int, typer.Option(help="Random seed.", min=0, max=2**32 - 1)]
 Settings = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; see `asgat models`.")
 ]
-Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: cuda where there is one.")]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Discard what the run directory holds.")]
+Device = Annotated[str, typer.Option(help="cpu, cuda, or auto (cuda if available).")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Discard earlier results in the run directory.")]
 Deterministic = Annotated[bool, typer.Option("--deterministic", help="On CUDA: bit-identical results, slower.")]
 Threads = Annotated[
     int | None,

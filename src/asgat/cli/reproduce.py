@@ -19,7 +19,7 @@ ALL = "all"
 def reproduce(
     name: Annotated[str, typer.Argument(help=f"{NAMES}; or {ALL}.")],
     out: Annotated[Path, typer.Option(help="Folder for results and run directories.")] = Path("runs/reproduce"),
-    quick: Annotated[bool, typer.Option("--quick", help="Few runs, epochs and data sets: a trial, no result.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Few runs, epochs and data sets, to try it out.")] = False,
     datasets: Annotated[str | None, typer.Option(help="Data sets, separated by commas. Default: the paper's.")] = None,
     models: Annotated[str | None, typer.Option(help="Models for micro, macro and heterophilic-nodes.")] = None,
     seeds: Annotated[str, typer.Option(help="Seeds, as in 0-2 or 0,1.")] = "0,1,2",

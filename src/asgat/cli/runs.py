@@ -43,7 +43,7 @@ def runs(
 
 
 def score_text(run: RunSummary) -> str:
-    """The test score of a run, in percent; or what is to be said instead."""
+    """The test score of a run, in percent; or why there is none."""
     if run.problem:
         return "damaged"
     if not run.finished:

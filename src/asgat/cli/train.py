@@ -15,8 +15,6 @@ from asgat.cli.models import count_parameters
 from asgat.cli.output import RunProgress, comparison_table, console, detail, result_table, resumable, say, write_json
 from asgat.errors import AsgatError
 
-DRAWN = 50_000_000  # entries of a graph up to which the density of its eigenvalues is estimated
-
 
 def train(
     dataset: Annotated[
@@ -37,7 +35,7 @@ def train(
     device: options.Device = "auto",
     deterministic: options.Deterministic = False,
     threads: options.Threads = None,
-    out: Annotated[Path | None, typer.Option(help="Run directory, resumed. Default: runs/DATASET-MODEL-seedN.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Run directory. Default: runs/DATASET-MODEL-seedN.")] = None,
     fresh: options.Fresh = False,
     distributed: Distributed = False,
     tensorboard: options.TensorBoard = None,
@@ -162,13 +160,14 @@ def report_files(out: Path, data: Any, tensorboard: Path | None = None) -> None:
     """Draws the learned filters of a run directory if its model has any, and prints the paths."""
     from asgat.nn.attention_model import AttentionModel
     from asgat.report import filter_figure
+    from asgat.spectral.density import affordable_signals
     from asgat.training import load_model
     from asgat.training.inputs import graph_for
     from asgat.training.run_directory import read_metadata
     from asgat.training.tensorboard import log_picture
 
     model, name, config = load_model(out)
-    if isinstance(model, AttentionModel) and data.graph.num_entries <= DRAWN:
+    if isinstance(model, AttentionModel) and affordable_signals(data.graph.num_entries):
         title = f"{name} on {data.name}: learned response of each head"
         figure = filter_figure(model, graph_for(data, config), out / "filters.png", title)
         if figure is not None:

@@ -97,6 +97,10 @@ class OnDiskGraph:
         self._check_rows()
         return SparseRows(*(self._map(name) for name in ("indptr", "indices", "shifted", "records")))
 
+    def entries_before(self) -> Array:
+        """The number of entries in the rows before each row, and of all, [N + 1]."""
+        return self._map("indptr")
+
     def mean_rows(self, first: int, last: int) -> sp.csr_array:
         """Rows ``first`` to ``last - 1`` of the matrix that takes the mean over neighbours, weighted as the edges."""
         bounds = self._map("indptr")[first : last + 1]

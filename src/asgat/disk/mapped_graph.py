@@ -47,6 +47,11 @@ class MappedGraph(Graph):
         return self.source.matrix()
 
     @cached_property
+    def normalised_adjacency(self) -> sp.csr_array:
+        rows = self.shifted
+        return sp.csr_array((-rows.data, rows.indices, rows.indptr), shape=(self.num_nodes, self.num_nodes))
+
+    @cached_property
     def digest(self) -> str:
         return str(self.source.graph_digest())
 

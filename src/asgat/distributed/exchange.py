@@ -1,5 +1,7 @@
 """Rows of features that a rank gets from the ranks that own them."""
 
+from bisect import bisect_left
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,9 +13,15 @@ from torch import Tensor
 from asgat.distributed.process_group import Group
 
 
-def block_bounds(num_nodes: int, ranks: int) -> npt.NDArray[np.int64]:
-    """Where the blocks of nodes begin and end, [ranks + 1]: contiguous, their sizes at most one apart."""
-    return np.arange(ranks + 1, dtype=np.int64) * num_nodes // ranks
+def block_bounds(num_nodes: int, ranks: int, cost: Callable[[int], float] = float) -> npt.NDArray[np.int64]:
+    """Where the blocks of nodes begin and end, [ranks + 1]: contiguous, and of the same cost up to that of a node.
+
+    Args:
+        cost: of the first v nodes, ascending in v; by default their number, so that sizes are at most one apart.
+    """
+    shares = [cost(num_nodes) * rank / ranks for rank in range(ranks)]
+    inner = [bisect_left(range(num_nodes), share, key=cost) for share in shares]
+    return np.array([*inner, num_nodes], dtype=np.int64)
 
 
 class Exchange:

@@ -19,7 +19,7 @@ from asgat.distributed.process_group import Group
 from asgat.distributed.shard_operator import AttentionRows, FilterRows, MeanRows, ShardOperator
 from asgat.errors import AsgatError
 from asgat.graph import Graph
-from asgat.kernels.sparse_features import SparseFeatures, features_tensor
+from asgat.kernels.sparse_features import SparseFeatures, features_tensor, sparse_below
 from asgat.nn.asgat import append_adjacency
 from asgat.nn.memory_plan import choose_form, step_size, table_settings
 from asgat.spectral.chebyshev_interpolation import ChebyshevInterpolation
@@ -50,6 +50,14 @@ class InMemory:
 
     def matrix(self) -> SparseRows:
         return SparseRows.of(self.graph.shifted)
+
+    def entries_before(self) -> npt.NDArray[Any]:
+        """The number of entries in the rows of the nodes before each node, and of all, [N + 1]."""
+        return self.graph.adjacency.indptr[:: 2 if self.directed else 1]
+
+    def features_before(self) -> npt.NDArray[Any]:
+        """The number of non-zero features of the nodes before each node, and of all, [N + 1]."""
+        return np.concatenate([[0], np.cumsum(np.count_nonzero(self.dataset.x, axis=1))])
 
     def mean_rows(self, first: int, last: int) -> sp.csr_array:
         return self.graph.mean_adjacency[first:last]
@@ -138,7 +146,7 @@ def build_shard(
     """
     form = check_distributed(model, config, source)
     assert isinstance(config, SpectralConfig)
-    nodes = block_bounds(source.num_nodes, group.size)
+    nodes = divide(source, config, form, group)
     bounds = (2 if source.directed else 1) * nodes  # of rows: both copies of a node are on its rank
     (first, last), (start, end) = (part[group.rank : group.rank + 2].tolist() for part in (nodes, bounds))
     channels = getattr(config, "channels", "filters" if getattr(config, "propagate", False) else "")
@@ -163,6 +171,34 @@ def build_shard(
     return Shard(first, last, x, torch.from_numpy(source.labels(first, last)).to(group.device), operator)
 
 
+def divide(source: Source, config: SpectralConfig, form: str, group: Group) -> npt.NDArray[np.int64]:
+    """The blocks of nodes of all ranks, [ranks + 1]: contiguous, with about the same share of table and features each.
+
+    How many candidates a node has is known only when they are found. An exact table keeps a node's neighbours and, for
+    every order, as many more for each node: half of it is taken to go by entries and half by nodes. A row of a
+    truncated table has one size.
+    """
+    n, entries = source.num_nodes, source.entries_before()
+    features = source.features_before() if isinstance(source, InMemory) else None  # those on disk are not read for it
+
+    def stored(v: int) -> int:
+        """Non-zero features of the first v nodes, with the adjacency rows that follow them."""
+        counted = v * source.num_features if features is None else int(features[v])
+        return counted + (int(entries[v]) if config.adjacency else 0)
+
+    copies = 2 if source.directed else 1
+    width = source.num_features + (copies * n if config.adjacency else 0)
+    sparse = stored(n) < sparse_below(group.device) * n * width
+
+    def cost(v: int) -> float:
+        in_nodes = v / n
+        in_entries = int(entries[v]) / max(1, int(entries[-1]))
+        table = in_nodes if form == "truncated table" else (in_nodes + in_entries) / 2
+        return table + (stored(v) / max(1, stored(n)) if sparse else in_nodes)
+
+    return block_bounds(n, group.size, cost)
+
+
 def rows_of(matrix: SparseRows, first: int, last: int) -> sp.csr_array:
     """A copy of some rows of X."""
     bounds = matrix.indptr[first : last + 1]
@@ -183,7 +219,7 @@ def shard_features(
     ``shifted`` are the nodes' rows of X where adjacency rows follow the features.
     """
     x = normalise_rows(x) if config.normalize_features else x
-    threshold = 0.15 if device.type == "cpu" else 0.05
+    threshold = sparse_below(device)
     if shifted is not None:
         return features_tensor(append_adjacency(x, -shifted), device, dtype, threshold)
     if np.count_nonzero(x) >= threshold * x.size:

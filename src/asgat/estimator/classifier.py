@@ -52,7 +52,7 @@ from asgat.training.checkpoint import Checkpointer
 from asgat.training.inputs import make_inputs
 from asgat.training.loop import train_jobs
 from asgat.training.result import describe_settings, result_row, run_figures, summarise
-from asgat.training.run_directory import RunDirectory, read_metadata
+from asgat.training.run_directory import RunDirectory, read_metadata, with_partners
 from asgat.training.run_files import BOARD
 from asgat.training.run_state import DivergedError, Job
 from asgat.training.runner import Callbacks, make_task, model_metadata, step_bytes
@@ -97,6 +97,7 @@ class ASGATClassifier(SklearnClassifier):
         result_: scores and figures of the training, as in ``result.json``.
         module_: the trained network.
         model_, directed_: the name of its model, and whether it uses the direction of edges.
+        partners_: name, settings and network of other models; predictions are the average of all.
         leaderboard_: the table of all models a preset has tried: print it, or see ``leaderboard_.to_pandas()``.
 
     Example:
@@ -258,6 +259,11 @@ class ASGATClassifier(SklearnClassifier):
         self.model_, self.directed_, self.config_ = first.candidate.model, first.candidate.directed, first.config
         self.dataset_, self.module_ = dataset, first.task.example(first.config)
         self.module_.load_state_dict(first.result.state)
+        self.partners_ = []
+        for partner in first.partners:
+            network = partner.task.example(partner.config)
+            network.load_state_dict(partner.result.state)
+            self.partners_.append((partner.candidate.model, partner.config, network))
         figures = [run_figures(f.task, f.config, s, f.result) for f, s in zip(finals, dataset.splits, strict=True)]
         common = set.intersection(*(set(own) for own in figures))  # repeats may have chosen models of other kinds
         rows = [
@@ -267,10 +273,12 @@ class ASGATClassifier(SklearnClassifier):
         tests = [answers_of(final, split) for final, split in zip(finals, dataset.splits, strict=True)]
         settings = self.describe(dataset, self.config_, self.model_)
         result = summarise(settings, dataset.metric, rows)
-        self.history_, self.result_ = first.result.history, {**result, "test": score_figures(dataset, tests)}
+        names = {"partners": [name for name, _, _ in self.partners_]} if self.partners_ else {}
+        self.history_ = first.result.history
+        self.result_ = {**result, **names, "test": score_figures(dataset, tests)}
         self.__dict__.pop("_inputs", None)
         if device.type == "cpu":
-            self.__dict__["_inputs"] = first.task.inputs
+            self.__dict__["_inputs"] = [first.task.inputs, *(partner.task.inputs for partner in first.partners)]
         return self
 
     def make_config(self, health: Health) -> TrainConfig:
@@ -306,9 +314,17 @@ class ASGATClassifier(SklearnClassifier):
         inputs, notes = self._inputs_of(user_graph)
         return self._probability(inputs)[user_graph.nodes], notes
 
+    @property
+    def _models(self) -> list[tuple[str, TrainConfig, torch.nn.Module]]:
+        """Name, settings and network of the model and its partners."""
+        return [(self.model_, self.config_, self.module_), *self.partners_]
+
     @torch.no_grad()
-    def _probability(self, inputs: tuple[Any, ...]) -> npt.NDArray[np.float64]:
-        return np.asarray(checked_probability(self.module_.eval()(*inputs)))
+    def _probability(self, inputs: Sequence[tuple[Any, ...] | None]) -> npt.NDArray[np.float64]:
+        """The mean over the models that have inputs."""
+        pairs = zip(self._models, inputs, strict=True)
+        found = [checked_probability(module.eval()(*own)) for (_, _, module), own in pairs if own is not None]
+        return np.asarray(np.mean(found, axis=0))
 
     def score(self, graph: Any = None, y: Any = None, mask: Any = None, x: Any = None) -> float:
         """The share of labelled nodes that is predicted correctly.
@@ -346,20 +362,28 @@ class ASGATClassifier(SklearnClassifier):
         return as_user_graph(graph, x, self.directed_, label or self.encoding_.columns.get("label"))
 
     @cached_property
-    def _inputs(self) -> tuple[Any, ...]:
-        """The model's inputs for the fitted graph, on the CPU; built only when that graph is predicted."""
-        return make_inputs(self.dataset_, self.model_, self.config_, torch.device("cpu"))
+    def _inputs(self) -> list[tuple[Any, ...] | None]:
+        """The models' inputs for the fitted graph, on the CPU; built only when that graph is predicted."""
+        device = torch.device("cpu")
+        return [make_inputs(self.dataset_, name, config, device) for name, config, _ in self._models]
 
-    def _inputs_of(self, user_graph: UserGraph) -> tuple[tuple[Any, ...], list[str]]:
-        spec = model_spec(self.model_)
-        if spec.belongs_to_graph(self.config_) and user_graph.num_nodes != self.dataset_.num_nodes:
+    def _inputs_of(self, user_graph: UserGraph) -> tuple[list[tuple[Any, ...] | None], list[str]]:
+        """The models' inputs for a graph; None for one that belongs to the nodes of another."""
+        other = user_graph.num_nodes != self.dataset_.num_nodes
+        bound = [other and model_spec(name).belongs_to_graph(config) for name, config, _ in self._models]
+        if all(bound):
             raise AsgatError(
                 f"The weights of {self.model_} belong to the nodes of one graph; it cannot predict another graph."
             )
         dataset, notes = apply_encoding(user_graph, self.encoding_)
         if same_graph(dataset, self.dataset_):
             return self._inputs, notes
-        return make_inputs(dataset, self.model_, self.config_, torch.device("cpu")), notes
+        if any(bound):
+            left_out = ", ".join(name for (name, _, _), is_bound in zip(self._models, bound, strict=True) if is_bound)
+            notes = [*notes, f"Predicted without {left_out}, whose weights belong to the nodes of the fitted graph."]
+        device = torch.device("cpu")
+        pairs = zip(self._models, bound, strict=True)
+        return [None if b else make_inputs(dataset, name, config, device) for (name, config, _), b in pairs], notes
 
     def _check_fitted(self) -> None:
         from sklearn.utils.validation import check_is_fitted
@@ -370,11 +394,12 @@ class ASGATClassifier(SklearnClassifier):
         """Writes a run directory: settings, metrics, result, weights, the graph and the encoding, in plain files."""
         self._check_fitted()
         settings = self.describe(self.dataset_, self.config_, self.model_)
-        state = {name: value.detach().cpu().contiguous() for name, value in self.module_.state_dict().items()}
+        partners = [(name, config, _weights(module)) for name, config, module in self.partners_]
+        state, about_partners = with_partners(_weights(self.module_), partners)
         files = encode_files(self.dataset_, self.ids_, self.encoding_.to_dict(), self.health_)
         if hasattr(self, "leaderboard_"):
             files[BOARD] = board_content(self.board_settings_, self.leaderboard_.seconds, self.leaderboard_)
-        metadata = model_metadata(settings, 0, self.dataset_)
+        metadata = {**model_metadata(settings, 0, self.dataset_), **about_partners}
         with locked(path):
             RunDirectory(path).replace(settings, self.history_, state, metadata, self.result_, files)
         return Path(path)
@@ -389,6 +414,7 @@ class ASGATClassifier(SklearnClassifier):
         classifier = cls(run.name, settings=run.config.to_dict(), directed=run.graph.directed, random_state=seed)
         classifier.config_, classifier.dataset_ = run.config, run.dataset
         classifier.model_, classifier.directed_ = run.name, run.graph.directed
+        classifier.partners_ = [(partner.name, partner.config, partner.model) for partner in run.partners]
         held = BoardFolder(path).read()
         if held is not None:
             classifier.leaderboard_, classifier.board_settings_ = Leaderboard.from_dict(held), held["settings"]
@@ -418,6 +444,10 @@ class ASGATClassifier(SklearnClassifier):
         )
         own = {"directed": True} if dataset.graph.directed else {}
         return {**settings, **own, **({"preset": self.leaderboard_.preset} if hasattr(self, "leaderboard_") else {})}
+
+
+def _weights(module: torch.nn.Module) -> dict[str, torch.Tensor]:
+    return {name: value.detach().cpu().contiguous() for name, value in module.state_dict().items()}
 
 
 def same_graph(one: Dataset, other: Dataset) -> bool:

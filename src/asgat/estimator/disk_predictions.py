@@ -1,5 +1,6 @@
 """Predictions of every node of a graph on disk, in blocks, written as they are known."""
 
+import glob
 import secrets
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ import torch
 
 from asgat.disk.disk_graph import OnDiskGraph
 from asgat.errors import AsgatError
+from asgat.files.atomic import TEMPORARY
 from asgat.files.user_file import ending_of
 from asgat.nn.asgat import ASGAT
 from asgat.tabular.table import import_pyarrow
@@ -30,6 +32,8 @@ def predict_on_disk(
 
     Its columns are the node (its number before the conversion), the prediction, the label (null without one), and a
     probability per class; its rows are in the order of the folder. Returns what :func:`summary_of` does for a table.
+
+    The file has its name only when it is complete. What a killed prediction left of one is removed.
 
     Memory: 4 bytes per node and class, and as for mini-batches; hidden states beyond a gibibyte are in a file.
     """
@@ -70,6 +74,9 @@ def _write(pyarrow: Any, out: Path, graph: OnDiskGraph, y: Any, logits: torch.Te
     temporary = out.parent / f".{out.name}.{secrets.token_hex(8)}"
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
+        for left in out.parent.glob(f".{glob.escape(out.name)}.*"):
+            if TEMPORARY.fullmatch(left.name):
+                left.unlink()
         with pyarrow.parquet.ParquetWriter(temporary, schema) as writer:
             for start in range(0, len(y), ROWS):
                 part, label = logits[start : start + ROWS], y[start : start + ROWS]

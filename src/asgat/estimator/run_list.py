@@ -78,7 +78,9 @@ def _read(path: Path) -> dict[str, Any]:
         if result["rows"] and not (path / MODEL).exists():
             raise AsgatError(f"{path / MODEL} is missing. Train again with --fresh.")
         rows, runs = len(result["rows"]), result["runs"]
-        about = {"dataset": str(result["dataset"]), "model": str(result["model"]), "finished": result["finished"]}
+        more = len(result.get("partners", []))
+        model = f"{result['model']} and {more} more" if more else str(result["model"])
+        about = {"dataset": str(result["dataset"]), "model": model, "finished": result["finished"]}
         return {**about, **_score(result), "done": rows, "total": len(runs)}
     if (path / CONFIG).exists():
         settings = read_toml(path / CONFIG)

@@ -20,8 +20,9 @@ from asgat.estimator.health import Health
 from asgat.files.atomic import to_json
 from asgat.files.user_file import read_user_file
 from asgat.graph.graph import Floats, Graph, Ints, Mask
+from asgat.nn.ensemble import average
 from asgat.training.inputs import graph_for, make_inputs
-from asgat.training.run_directory import is_directed, load_model, read_metadata
+from asgat.training.run_directory import is_directed, load_models, read_metadata
 from asgat.training.run_files import BOARD, UNFINISHED
 
 GRAPH_FILE, ENCODER_FILE, HEALTH_FILE = "graph.npz", "encoder.json", "health.json"
@@ -36,6 +37,7 @@ class TrainedRun:
         dataset: graph, features as the model takes them, labels, and one split: that of the saved model.
         ids: the user's ids of the nodes, or node numbers for a data set known by name.
         is_user_graph: whether the graph is the user's and lies in the run directory.
+        partners: other models on the same data; predictions are the average of all.
     """
 
     path: Path
@@ -47,6 +49,7 @@ class TrainedRun:
     class_names: list[str]
     feature_names: list[str]
     is_user_graph: bool
+    partners: tuple["TrainedRun", ...] = ()
 
     @property
     def graph(self) -> Graph:
@@ -55,7 +58,15 @@ class TrainedRun:
     @property
     def members(self) -> int:
         """Number of networks whose outputs are averaged."""
-        return self.config.members
+        return self.config.members + sum(partner.members for partner in self.partners)
+
+    @property
+    def averaged(self) -> str:
+        """What the predictions are the average of, in words; empty if they are a single network's."""
+        if self.partners:
+            names = dict.fromkeys(run.name for run in (self, *self.partners))
+            return f"{self.members} networks ({', '.join(names)})"
+        return f"{self.members} networks" if self.members > 1 else ""
 
     @property
     def similar(self) -> int:
@@ -86,9 +97,9 @@ class TrainedRun:
 
     @torch.no_grad()
     def logits(self) -> Tensor:
-        """The model's output for every node, [N, classes]."""
+        """The model's output for every node, [N, classes]; with partners, the average of theirs."""
         answer: Tensor = self.model.eval()(*self.inputs)
-        return answer
+        return average(torch.stack([answer, *(one.logits() for one in self.partners)])) if self.partners else answer
 
     def number_of(self, node: str | int) -> int:
         """The row of the node with an id."""
@@ -118,7 +129,7 @@ def load_run(path: Path | str, data_dir: Path | str | None = None) -> TrainedRun
         if any((path / name).exists() for name in (BOARD, UNFINISHED)):
             raise AsgatError(f"{path} holds an unfinished training; start the same command again to finish it.")
         raise AsgatError(f"{path} is not a run directory with a model; `asgat fit` and `asgat train` write them.")
-    model, name, config = load_model(path)
+    models = load_models(path)
     metadata = read_metadata(path)
     own = metadata.get("protocol") == "own"
     if own:
@@ -151,7 +162,10 @@ def load_run(path: Path | str, data_dir: Path | str | None = None) -> TrainedRun
         )
     if is_directed(metadata) != dataset.graph.directed:
         raise AsgatError(f"The files of {path} do not match: either the model or the graph is directed; fit again.")
-    return TrainedRun(path, model, name, config, dataset, ids, classes, features, own)
+    first, *partners = [
+        TrainedRun(path, model, name, config, dataset, ids, classes, features, own) for model, name, config in models
+    ]
+    return replace(first, partners=tuple(partners))
 
 
 def encode_files(dataset: Dataset, ids: Sequence[str], encoding: Mapping[str, Any], health: Health) -> dict[str, bytes]:

@@ -75,7 +75,7 @@ def best_published(name: str, dataset: str) -> float | None:
 
 
 def source(name: str) -> str:
-    """Whose scores stand beside ours."""
+    """Whose scores ours are compared with."""
     return "published" if name in MODELS else "paper"
 
 

@@ -16,7 +16,6 @@ from asgat.explain.responses import BAND_NAMES, BLOCK, Bands
 from asgat.graph.graph import Floats, Graph, Ints
 from asgat.graph.hops import hop_distances
 from asgat.kernels import row_softmax
-from asgat.nn import ASGATConv
 from asgat.nn.attention_model import AttentionModel
 from asgat.spectral import SpectralOperator
 from asgat.spectral.top_k import row_blocks
@@ -61,7 +60,7 @@ def attention_rows(
     own, side = split_copies(graph, rows)
     layers = []
     for conv in model.convs:
-        index, score = select_nodes(operator, conv)
+        index, score = operator.select(conv.filter, conv.k, conv.include_unreachable)
         weight = row_softmax(score)
         at = torch.from_numpy(rows)
         index, score, weight = (part[:, at].cpu() for part in (index, score, weight))
@@ -80,15 +79,6 @@ def pair_hops(graph: Graph, nodes: Ints, index: Ints) -> npt.NDArray[np.int32]:
     for rows in row_blocks(len(nodes), graph.num_nodes, BLOCK):
         hops[:, rows] = np.take_along_axis(hop_distances(graph, nodes[rows])[None], index[:, rows], axis=2)
     return hops
-
-
-def select_nodes(operator: SpectralOperator, conv: ASGATConv) -> tuple[torch.Tensor, torch.Tensor]:
-    """The rows of the operator a layer attends to, and their scores, both [heads, rows, k], as in
-    :func:`asgat.nn.attention.attend`."""
-    if conv.k is not None:
-        return operator.top(conv.filter, conv.k, conv.include_unreachable)
-    index, score = operator.scores(conv.filter, include_unreachable=conv.include_unreachable)
-    return index.expand_as(score), score
 
 
 def explain(run: TrainedRun, node: int) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ Kind = Literal["attention", "filters"]
 
 @dataclass(frozen=True, eq=False)
 class HeadResponses:
-    """Responses of attention heads and of filter heads, and what can be said of them.
+    """Responses of attention heads and of filter heads, and their shapes.
 
     Args:
         frequency: equally spaced frequencies λ from 0 to 2, [n].

@@ -1,6 +1,5 @@
 """The latent spaces by name, and the positions of a graph's nodes in them, cached once they are computed."""
 
-import hashlib
 import io
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,6 +16,7 @@ from asgat.geometry.isomap import isomap
 from asgat.geometry.poincare import poincare
 from asgat.geometry.struc2vec import struc2vec
 from asgat.graph.graph import Floats, Graph
+from asgat.graph.graph_digest import graph_digest
 
 CACHED_FROM = 500  # nodes; smaller graphs are placed quickly
 
@@ -75,7 +75,5 @@ def _cache_file(graph: Graph, space: str) -> Path:
     import pooch
 
     plain = graph.with_self_loops("remove").adjacency
-    digest = hashlib.sha256(f"1 {space} {graph.num_nodes} ".encode())
-    for array in (plain.indptr, plain.indices):
-        digest.update(array.astype("<i8").tobytes())
-    return Path(pooch.os_cache("asgat")) / "positions" / f"{digest.hexdigest()}.npz"
+    digest = graph_digest(plain.indptr, plain.indices)
+    return Path(pooch.os_cache("asgat")) / "positions" / f"{space}-{digest}.npz"

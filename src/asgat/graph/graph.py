@@ -42,7 +42,7 @@ class Graph:
     Args:
         adjacency: entry (v, u) is the weight of the edge from v to u: finite and not negative, and symmetric if not
             ``directed``; the ``from_*`` constructors ensure that.
-        directed: whether the two directions of an edge are told apart.
+        directed: whether the two directions of an edge are distinguished.
 
     Example:
         >>> graph = Graph.from_edges([[0, 1, 1], [1, 0, 2]], num_nodes=4)

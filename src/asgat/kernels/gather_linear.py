@@ -8,6 +8,7 @@ from torch import Tensor
 
 from asgat.kernels.each_run import aligned
 from asgat.kernels.gather_sum import gather_sum, gather_sum_grad_weight, gather_sum_grad_x
+from asgat.memory import return_freed_memory
 
 ROWS = 1 << 11  # of a block, which stays in a processor's cache
 
@@ -44,6 +45,7 @@ class _GatherLinear(torch.autograd.Function):
     def forward(
         ctx: Any, x: Tensor, index: Tensor, weight: Tensor, matrix: Tensor, bias: Tensor, *parts: Tensor
     ) -> Tensor:
+        return_freed_memory()  # the inputs of layers add up; this and its gradient add most to them
         ctx.save_for_backward(x, index, weight, matrix, *parts)
         out, turned = x.new_empty(index.size(0), matrix.size(1)), matrix.mT.contiguous().mT  # see each_run.matmul
         for rows in _blocks(index):
@@ -52,6 +54,7 @@ class _GatherLinear(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        return_freed_memory()
         x, index, weight, matrix, *parts = ctx.saved_tensors
         grad, to_matrix, width = aligned(grad.contiguous()), torch.zeros_like(matrix), x.size(1)
         to_parts = [torch.empty_like(part) for part in parts]

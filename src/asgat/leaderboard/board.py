@@ -18,11 +18,14 @@ from asgat.files.user_file import MAX_FILE_BYTES
 from asgat.leaderboard.contest import Clock, Contest, Report
 from asgat.leaderboard.field import GUESSING, Candidate, make_field, parameters, preset_named
 from asgat.leaderboard.intervals import Answers, difference_interval, mean_scores, score_interval
-from asgat.leaderboard.standings import Leaderboard, Row, sentences
+from asgat.leaderboard.standings import AVERAGE, Leaderboard, Row, sentences
 from asgat.leaderboard.trial import Trial, TrialStore, Workbench, logits_of, to_probability
+from asgat.nn.attention_model import AttentionModel
+from asgat.nn.ensemble import average
 from asgat.training.interrupt import Interrupt
 from asgat.training.loop import ensemble_result
 from asgat.training.metrics import guess
+from asgat.training.objective import scores_of
 from asgat.training.program import Task
 from asgat.training.run_directory import OtherSettingsError
 from asgat.training.run_files import BOARD, CONFIG
@@ -53,12 +56,22 @@ class BoardSettings:
 
 @dataclass(frozen=True, eq=False)
 class Final:
-    """The chosen model of one repeat, trained: a network, or the average of several."""
+    """The chosen model of one repeat, trained: a network, or the average of several of one form.
+
+    With ``partners``, which are models of other settings or forms, the probabilities of all are averaged; ``result``
+    has the scores of that average, and otherwise what this model's training gave.
+    """
 
     candidate: Candidate
     config: TrainConfig
     task: Task
     result: RunResult
+    partners: tuple["Final", ...] = ()
+
+    def logits(self) -> torch.Tensor:
+        """What the model with its partners gives all nodes, [N, classes]."""
+        own = logits_of(self.task, self.config, self.result.state)
+        return average(torch.stack([own, *(one.logits() for one in self.partners)])) if self.partners else own
 
 
 class BoardFolder:
@@ -179,13 +192,32 @@ def run_board(
             finally:
                 folder.write(settings, clock.used)
             contests.append(contest)
-            finals.append(finish(contest, order[0]))
+            finals.append(finish(contest, order))
     board = make_board(contests, finals, settings, clock.used)
     return board, finals
 
 
-def finish(contest: Contest, number: int) -> Final:
-    """The chosen candidate of a contest as one model: the average of its networks that were trained to the end."""
+def finish(contest: Contest, chosen: Sequence[int]) -> Final:
+    """The chosen candidates of a contest, best first, as one model: the average of theirs.
+
+    Candidates of the other direction than the best are left out, because a run directory holds one graph. The first
+    that can be explained has the others as partners: what is shown of a model is shown of that one.
+    """
+    best = contest.candidates[chosen[0]]
+    alike = [n for n in chosen if contest.candidates[n].directed == best.directed]
+    finals = {n: average_folds(contest, n) for n in alike}
+    if len(finals) == 1:
+        return finals[chosen[0]]
+    first = next((n for n in alike if _is_explained(finals[n])), chosen[0])
+    final = replace(finals[first], partners=tuple(finals[n] for n in alike if n != first))
+    scores = scores_of(final.logits(), final.task.y, contest.split, final.task.metric)
+    # As for one candidate, networks are validated on nodes they left out.
+    score, loss = contest.votes(alike).validate(alike)
+    return replace(final, result=replace(final.result, **{**scores, "val_score": score, "val_loss": loss}))
+
+
+def average_folds(contest: Contest, number: int) -> Final:
+    """One candidate as a model: the average of its networks that were trained to the end."""
     candidate, task = contest.candidates[number], contest.bench.task(contest.candidates[number])
     trials = contest.trials_of(number)
     ended = [trial for trial in trials if trial.ended and not trial.failed] or trials[:1]
@@ -201,10 +233,15 @@ def finish(contest: Contest, number: int) -> Final:
     return Final(candidate, config, task, replace(joined, val_score=score, val_loss=loss))
 
 
+def _is_explained(final: Final) -> bool:
+    """Whether a model has attention or filters that can be shown."""
+    model = final.task.example(final.config)
+    return isinstance(model, AttentionModel) and bool(model.convs or model.filter_convs)
+
+
 def answers_of(final: Final, split: Split) -> Answers:
     """What a trained model says of the test nodes of a split."""
-    probability = to_probability(logits_of(final.task, final.config, final.result.state))
-    return Answers.of(split, final.task.y.cpu().numpy(), probability)
+    return Answers.of(split, final.task.y.cpu().numpy(), to_probability(final.logits()))
 
 
 def score_figures(dataset: Dataset, tests: Sequence[Answers]) -> dict[str, Any] | None:
@@ -258,16 +295,14 @@ def make_board(
                 parameters(candidate, model_sizes(first.bench.datasets[candidate.directed])),
                 trial.epochs if trial else 0,
                 len(first.finished_folds(number)),
-                sum(final.candidate.name == name for final in finals),
+                sum(name in names_of(final) for final in finals),
                 candidate.directed,
                 _note(first, number, trial),
             )
         )
-    chosen = next(row for row in rows if row.name == finals[0].candidate.name)
     final_tests = [answers_of(f, c.split) for c, f in zip(contests, finals, strict=True)]
     chosen = replace(
-        chosen,
-        settings=dict(finals[0].candidate.settings),
+        _chosen_row(rows, finals, contests[0]),
         val=float(np.mean([final.result.val_score for final in finals])),
         test=mean_scores(final_tests) if has_test else None,
         interval=score_interval(metric, final_tests) if has_test else None,
@@ -275,13 +310,43 @@ def make_board(
     rows.sort(key=lambda row: -np.inf if row.val is None else row.val, reverse=True)
     rows.append(_guessing(contests, metric, has_test))
     cut = any(contest.cut for contest in contests)
-    members = finals[0].config.members
-    board = Leaderboard(metric, settings.preset, len(contests), rows, chosen, members, seconds, cut)
+    parts = [finals[0], *finals[0].partners]
+    members, averaged = sum(part.config.members for part in parts), names_of(finals[0])
+    board = Leaderboard(metric, settings.preset, len(contests), rows, chosen, members, seconds, cut, averaged=averaged)
     alone, graph = (
         next((row.name for row in rows if row.uses_graph is used and row.name in tests), None) for used in (False, True)
     )
     gain = difference_interval(metric, tests[graph], tests[alone]) if graph and alone else None
     return replace(board, sentences=sentences(board, gain, alone, graph))
+
+
+def names_of(final: Final) -> list[str]:
+    """The rows whose models a final one averages."""
+    return list(dict.fromkeys(part.candidate.name for part in (final, *final.partners)))
+
+
+def _chosen_row(rows: Sequence[Row], finals: Sequence[Final], contest: Contest) -> Row:
+    """The row of the saved model, or one for the average of several; its scores are still to come."""
+    final = finals[0]
+    names, settings = names_of(final), dict(final.candidate.settings)
+    own = [row for row in rows if row.name in names]
+    first = next(row for row in own if row.name == final.candidate.name)
+    if len(own) == 1:
+        return replace(first, settings=settings)
+    sizes = [
+        parameters(one.candidate, model_sizes(contest.bench.datasets[one.candidate.directed]))
+        for one in (final, *final.partners)
+    ]
+    return replace(
+        first,
+        name=AVERAGE,
+        settings=settings,
+        uses_graph=any(row.uses_graph for row in own),
+        seconds=sum(row.seconds for row in own),
+        parameters=sum(sizes),
+        chosen=sum(len(names_of(one)) > 1 for one in finals),
+        note="",
+    )
 
 
 def _best_of_row(contest: Contest, name: str) -> int | None:

@@ -8,9 +8,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
 
 from asgat.data.dataset import Split
 from asgat.errors import AsgatError
+from asgat.leaderboard.choice import Votes, choose
 from asgat.leaderboard.field import Candidate, Preset
 from asgat.leaderboard.folds import fold_splits
 from asgat.leaderboard.trial import Trial, TrialStore, Workbench
@@ -22,7 +24,6 @@ from asgat.training.run_state import Epoch, Job, Run, member_seed
 SAVE_SECONDS = 30.0  # of training between two savings
 # Shares of the time after which the rounds end: the first, that on the whole split, and the last.
 FIRST, WHOLE, LAST = 0.4, 0.7, 0.95
-NEAR = 0.5  # standard errors of a validation score by which two candidates count as equally good
 
 Report = Callable[[str, int, int, Epoch | None], None]  # the round, trials done and in all, an epoch
 
@@ -84,12 +85,12 @@ class Contest:
 
     @property
     def rounds(self) -> tuple[tuple[int, int], ...]:
-        return self.preset.rounds_for(len(self.split.val))
+        return self.preset.rounds_for(self.split)
 
     # -- the rounds ---------------------------------------------------------------------------------------------------
 
     def run(self) -> list[int]:
-        """Trains everything; returns the candidates of the last round, best first."""
+        """Trains everything; returns the candidates that are to be averaged, the best of the last round first."""
         everyone = list(range(len(self.candidates)))
         self._train("first epochs", [(n, 0) for n in everyone], self._at(FIRST), self.preset.first_epochs)
         alive = better_half(self.candidates, {n: self.score(n) for n in everyone})
@@ -104,10 +105,9 @@ class Contest:
             self._train(f"on other nodes, {place + 1} of {len(self.rounds)}", wanted, until)
             done += folds
         alive = self._best(alive)
-        common = set.intersection(*(self.finished_folds(n) for n in alive))
+        common = self.common_folds(alive)
         scores = [self.score(n, common) for n in alive]
-        chosen = prefer_simple(alive, scores, self._standard_error(scores[0], common))
-        return [chosen, *(n for n in alive if n != chosen)]
+        return choose(alive, scores, self._standard_error(scores[0], common), self.votes(alive))
 
     def _can_end(self, number: int, folds: int, until: float) -> bool:
         """Whether a candidate could be trained on more folds in time, if each takes as long as the first."""
@@ -124,8 +124,20 @@ class Contest:
                 "No model could be trained: every candidate diverged, or the time limit was too short for a single "
                 "epoch. Set a longer --time-limit, or check the features for huge values."
             )
-        common = set.intersection(*(self.finished_folds(n) for n in usable))
+        common = self.common_folds(usable)
         return sorted(usable, key=lambda n: (-self.score(n, common), n))
+
+    def common_folds(self, numbers: Iterable[int]) -> set[int]:
+        """The folds that all of some candidates were trained on to the end."""
+        return set.intersection(*(self.finished_folds(n) for n in numbers))
+
+    def votes(self, numbers: Sequence[int]) -> Votes:
+        """What the networks of candidates say of the validation nodes of the folds that all were trained on."""
+        folds = sorted(self.common_folds(numbers) or {0})
+        nodes = {fold: torch.from_numpy(self.folds[fold].val).to(self.bench.device) for fold in folds}
+        tasks = {n: self.bench.task(self.candidates[n]) for n in numbers}
+        logits = {(n, fold): self.trials[n, fold].logits(tasks[n])[nodes[fold]] for n in numbers for fold in folds}
+        return Votes(self.metric, {fold: tasks[numbers[0]].y[nodes[fold]] for fold in folds}, logits)
 
     def finished_folds(self, number: int) -> set[int]:
         return {trial.fold for trial in self.trials_of(number) if trial.ended and not trial.failed}
@@ -147,8 +159,8 @@ class Contest:
         return float(np.mean([trial.score for trial in counted]))
 
     def _standard_error(self, score: float, folds: set[int]) -> float:
-        """That of a share of the validation nodes of some folds, whatever the metric is."""
-        nodes = sum(len(self.folds[fold].val) for fold in folds or {0})
+        """That of a share of the nodes that validate in some folds, whatever the metric is."""
+        nodes = len(np.unique(np.concatenate([self.folds[fold].val for fold in folds or {0}])))
         share = float(np.clip(score, 0.05, 0.95))
         return float(np.sqrt(share * (1 - share) / nodes))
 
@@ -272,9 +284,3 @@ def better_half(candidates: Sequence[Candidate], scores: dict[int, float]) -> li
         best_of_row.setdefault(candidates[n].name, n)
     kept = set(ranked[: -(-len(ranked) // 2)]) | set(best_of_row.values())
     return [n for n in ranked if n in kept]
-
-
-def prefer_simple(ranked: Sequence[int], scores: Sequence[float], standard_error: float) -> int:
-    """The best candidate, or the cheapest of those that are as good within a part of the standard error."""
-    near = [n for n, score in zip(ranked, scores, strict=True) if score >= scores[0] - NEAR * standard_error]
-    return min(near)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from asgat.config import SpectralConfig, TrainConfig
-from asgat.data.dataset import Dataset
+from asgat.data.dataset import Dataset, Split
 from asgat.errors import AsgatError, suggest
+from asgat.leaderboard.folds import is_few
 from asgat.nn.registry import make_config, model_spec
 
 GUESSING = "guessing"  # the row of always predicting the most frequent class, or the classes' frequencies
@@ -26,8 +27,8 @@ class Preset:
         settings: settings of every model, at most.
         first_epochs: length of the first round, after which the better half goes on.
         epochs, patience: of a training to its end.
-        rounds: after that, how many candidates are trained on how many more parts of the labelled nodes: on a small
-            validation part, and on a large one.
+        rounds: after that, how many candidates are trained on how many more divisions of the labelled nodes: where
+            there are few nodes (``few_rounds``), and with a small and a large validation part.
     """
 
     minutes: float
@@ -35,17 +36,20 @@ class Preset:
     first_epochs: int
     epochs: int
     patience: int
+    few_rounds: tuple[tuple[int, int], ...]
     rounds: tuple[tuple[int, int], ...]
     large_rounds: tuple[tuple[int, int], ...]
 
-    def rounds_for(self, validation_nodes: int) -> tuple[tuple[int, int], ...]:
-        return self.rounds if validation_nodes < SMALL_VALIDATION else self.large_rounds
+    def rounds_for(self, split: Split) -> tuple[tuple[int, int], ...]:
+        if is_few(split):
+            return self.few_rounds
+        return self.rounds if len(split.val) < SMALL_VALIDATION else self.large_rounds
 
 
 PRESETS = {
-    "quick": Preset(2.0, 1, 30, 200, 30, (), ()),
-    "default": Preset(10.0, 3, 40, 500, 50, ((8, 1), (4, 2)), ((3, 2),)),
-    "best": Preset(60.0, 5, 60, 1000, 100, ((12, 1), (6, 2), (3, 4)), ((6, 1), (3, 3))),
+    "quick": Preset(2.0, 1, 30, 200, 30, (), (), ()),
+    "default": Preset(10.0, 3, 40, 500, 50, ((8, 5),), ((8, 1), (4, 2)), ((3, 2),)),
+    "best": Preset(60.0, 5, 60, 1000, 100, ((12, 5), (8, 5)), ((12, 1), (6, 2), (3, 4)), ((6, 1), (3, 3))),
 }
 
 

@@ -19,6 +19,7 @@ METRIC_NAMES = {
 }
 OWN = ("layers", "hidden", "dropout", "weight_decay", "channels", "adjacency")  # settings in which candidates differ
 CUT = "The time limit ended the search early; a longer --time-limit with --fresh tries all of it."
+AVERAGE = "average of the best"  # the row of several models whose probabilities are averaged
 TRY_NEXT = (
     "what to try: label more nodes, add columns that say something about the label, --directed if edges have a "
     "direction, or --preset best"
@@ -40,7 +41,7 @@ class Row:
         parameters: numbers it learns, each network.
         epochs: that its network on the split itself was trained for.
         folds: divisions of the labelled nodes it was trained on, all of them to the end.
-        chosen: in how many repeats it was.
+        chosen: in how many repeats it was, alone or as a part of an average.
         note: what happened to it otherwise.
     """
 
@@ -65,10 +66,12 @@ class Leaderboard:
     """All rows, best on validation first, and guessing last. Printed, it is a table.
 
     Attributes:
-        chosen: the model that is saved: the row of its name, as the average of ``members`` networks.
+        chosen: the model that is saved: the row of its name, as the average of ``members`` networks, or a row of its
+            own for the average of several models.
         members: their number in the first repeat.
         sentences: what the numbers say.
         cut: whether the time limit changed what was trained.
+        averaged: the rows that the saved model is the average of.
     """
 
     metric: str
@@ -80,6 +83,7 @@ class Leaderboard:
     seconds: float
     cut: bool
     sentences: list[str] = field(default_factory=list)
+    averaged: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -89,15 +93,20 @@ class Leaderboard:
         """The inverse of :meth:`to_dict`."""
         try:
             rows = [_row(row) for row in values["rows"]]
-            known = {key: values[key] for key in cls.__dataclass_fields__}
+            known = {key: values[key] for key in cls.__dataclass_fields__ if key in values}
             return cls(**{**known, "rows": rows, "chosen": _row(values["chosen"])})
         except (KeyError, TypeError, ValueError) as error:
             raise AsgatError(f"The leaderboard cannot be read: {error!r}; fit again with --fresh.") from error
 
+    @property
+    def lines(self) -> list[Row]:
+        """The rows of the table: the chosen model first, if it is the average of several."""
+        return [*([self.chosen] if self.chosen.name == AVERAGE else []), *self.rows]
+
     def records(self) -> list[dict[str, Any]]:
         """The rows as flat records, for a data frame."""
         found = []
-        for row in self.rows:
+        for row in self.lines:
             low, high = row.interval or (None, None)
             scores = {f"test_{key}": value for key, value in (row.test or {}).items()}
             flat = {"model": row.name, "val": row.val, **scores, "low": low, "high": high}
@@ -126,7 +135,7 @@ class Leaderboard:
         headings = ["model", "val.", "test", "95 % interval", "time", "parameters"]
         several = ["chosen"] if self.repeats > 1 else []
         found = []
-        for row in self.rows:
+        for row in self.lines:
             value = None if row.test is None else row.test.get(self.metric)
             cells = [row.name, shown_val(row.val, self.metric), shown(value, self.metric)]
             cells += [shown_interval(row.interval, self.metric), duration(row.seconds)]
@@ -143,9 +152,12 @@ class Leaderboard:
     @property
     def choice(self) -> str:
         """A sentence on the model that is saved."""
+        score = shown_val(self.chosen.val, self.metric)
+        if self.chosen.name == AVERAGE:
+            names = ", ".join(self.averaged)
+            return f"Chosen on validation: the average of {self.members} networks ({names}); {score}."
         settings = ", ".join(f"{key} {self.chosen.settings[key]}" for key in OWN if key in self.chosen.settings)
         average = f", the average of {self.members} networks" if self.members > 1 else ""
-        score = shown_val(self.chosen.val, self.metric)
         return f"Chosen on validation: {self.chosen.name} ({settings}){average}; {score}."
 
     @property

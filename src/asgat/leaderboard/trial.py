@@ -128,15 +128,18 @@ class Trial:
         if not self.ended and self.run.history and not any(name.startswith("model.") for name in self.snapshot):
             self.run, self.snapshot = Run(self.run.job, self.run.baseline), {}
 
+    def logits(self, task: Task) -> torch.Tensor:
+        """What the weights that are kept so far give all nodes, [N, classes]."""
+        return logits_of(task, self.run.job.config, self.weights())
+
     def probability(self, task: Task) -> npt.NDArray[np.float64]:
         """The probabilities of all nodes, [N, classes], with the weights that are kept so far."""
-        return to_probability(logits_of(task, self.run.job.config, self.weights()))
+        return to_probability(self.logits(task))
 
     def outcome(self, task: Task) -> Outcome:
         """The result of its run; one that was cut off ends with the epoch that is kept so far."""
         if not self.run.finished:
-            logits = logits_of(task, self.run.job.config, self.weights())
-            self.run.end_attempt(scores_of(logits, task.y, self.run.job.split, task.metric), self.weights())
+            self.run.end_attempt(scores_of(self.logits(task), task.y, self.run.job.split, task.metric), self.weights())
         return self.run.outcome()
 
 

@@ -164,8 +164,7 @@ def attend_each(
             for filter, stack in zip(filters, stacks, strict=True)
         ]
     if k is None:
-        scored = [operator.scores(filter, include_unreachable=include_unreachable) for filter in filters]
-        scored = [(index.expand_as(score), score) for index, score in scored]
+        scored = [operator.select(filter, None, include_unreachable) for filter in filters]
     else:
         scored = operator.top_each(filters, k, include_unreachable)
     found = []

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from asgat.errors import AsgatError, brief
 from asgat.estimator.trained_run import TrainedRun, checked_probability
-from asgat.explain.attention_rows import pair_hops, select_nodes
+from asgat.explain.attention_rows import pair_hops
 from asgat.explain.copies import SIDES, operator_rows, split_copies
 from asgat.explain.head_responses import HeadResponses, Kind, head_responses, oriented
 from asgat.explain.responses import BAND_TABLE
@@ -90,7 +90,7 @@ def leaderboard_table(board: Leaderboard) -> dict[str, Any]:
         "unit": board.unit,
         "headings": headings,
         "cells": cells,
-        "chosen": next((place for place, row in enumerate(board.rows) if row.name == board.chosen.name), None),
+        "chosen": next((place for place, row in enumerate(board.lines) if row.name == board.chosen.name), None),
         "members": board.members,
         "sentences": [board.choice, *board.sentences],
         "notes": [*board.notes, *([CUT] if board.cut else [])],
@@ -118,7 +118,7 @@ def summary(run: TrainedRun, result: dict[str, Any], prediction: Ints) -> list[d
     homophily = beta(graph, run.y)
     if np.isfinite(homophily):
         tiles.append(("homophily β", f"{homophily:.2f}", "neighbours of the same class"))
-    size = sum(parameter.numel() for parameter in run.model.parameters())
+    size = sum(parameter.numel() for one in (run, *run.partners) for parameter in one.model.parameters())
     note = f"{result['ms_per_epoch']:.1f} ms per epoch" if result.get("ms_per_epoch") else "trained"
     tiles.append(("weights", f"{size:,}", note))
     return [{"label": label, "value": value, "note": note} for label, value, note in tiles]
@@ -216,7 +216,8 @@ def attention_distance(
     parts = [slice(None)] if side is None else [side == place for place in range(len(SIDES))]
     layers = []
     for conv in model.convs:
-        index, score = (part[:, rows].detach().cpu() for part in select_nodes(operator, conv))
+        selected = operator.select(conv.filter, conv.k, conv.include_unreachable)
+        index, score = (part[:, rows].detach().cpu() for part in selected)
         others, _ = split_copies(graph, index.numpy())
         hops, weight = pair_hops(graph, own, others), row_softmax(score).numpy()
         group = np.where(hops < 0, 6, np.minimum(hops, 5))

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from asgat.errors import listed
 from asgat.estimator.trained_run import HEALTH_FILE, TrainedRun
 from asgat.explain.head_responses import HeadResponses, Kind
 from asgat.files.user_file import read_user_file
@@ -53,7 +54,7 @@ def data_findings(run: TrainedRun) -> Iterator[Finding]:
     train = np.bincount(y[run.train_mask], minlength=len(names))
     rare = [name for name, number in zip(names, train, strict=True) if number < FEW]
     if rare:
-        text = f"Fewer than {FEW} training nodes: {_listed(rare, 5)}. Scores of these classes are unreliable."
+        text = f"Fewer than {FEW} training nodes: {listed(rare)}. Scores of these classes are unreliable."
         yield Finding("warning", "rare classes", text)
 
 
@@ -71,8 +72,8 @@ def training_findings(run: TrainedRun, result: dict[str, Any], prediction: Ints)
         if learned - score > 0.25:
             text = f"Training accuracy is {learned:.1%}, test accuracy {score:.1%}; more dropout may help."
             yield Finding("note", "overfitting", text)
-    if run.members > 1:
-        text = f"{run.members} networks are averaged; training curves, filters and attention are those of the first."
+    if run.averaged:
+        text = f"The average of {run.averaged}; training curves, filters and attention are those of the first."
         yield Finding("note", "ensemble", text)
     if run.similar:
         text = f"Each node is also linked to the {run.similar} most similar in features; attention uses these links."
@@ -95,7 +96,7 @@ def training_findings(run: TrainedRun, result: dict[str, Any], prediction: Ints)
 def attention_findings(result: dict[str, Any], held: HeadResponses, layer_name: str) -> Iterator[Finding]:
     """Findings about heads and certificate."""
     kinds: tuple[tuple[Kind, list[Floats], str, str], ...] = (
-        ("attention", held.attention, "head", "cannot tell other nodes apart"),
+        ("attention", held.attention, "head", "gives all other nodes the same score"),
         ("filters", held.filters, "filter head", "passes a node's own features on and uses no other node"),
     )
     any_flat = False
@@ -108,7 +109,7 @@ def attention_findings(result: dict[str, Any], held: HeadResponses, layer_name: 
         ]
         if flat:
             any_flat = True
-            text = f"Flat over the whole spectrum: {_listed(flat, 4)}. Such a head {effect}."
+            text = f"Flat over the whole spectrum: {listed(flat, 4)}. Such a head {effect}."
             yield Finding("warning", f"flat {noun}s", text)
     if not any_flat and (held.attention or held.filters):
         yield Finding("good", "heads", "No head is flat over the spectrum.")
@@ -127,10 +128,6 @@ def attention_findings(result: dict[str, Any], held: HeadResponses, layer_name: 
     if fallback:
         text = f"The rational form did not converge for {count(fallback['heads'], 'head')}; Chebyshev was used instead."
         yield Finding("warning", "fallback", text)
-
-
-def _listed(names: list[str], most: int) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def count(number: int, one: str, many: str | None = None) -> str:

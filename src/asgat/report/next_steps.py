@@ -31,7 +31,7 @@ def next_steps(
     """Advice that follows from the scores first, then what can be done with the model."""
     path = shlex.quote(str(run.path))
     if _may_be_guessing(result):
-        yield Step(f"The model is not surely better than guessing; {TRY_NEXT}.")
+        yield Step(f"The model may be no better than guessing; {TRY_NEXT}.")
     if board is not None and board.cut:
         yield Step(CUT)
     weak = [row for row in classes if row["nodes"] >= FEW_NODES and row["recall"] < LOW_RECALL]
@@ -42,8 +42,8 @@ def next_steps(
         )
         yield Step(text + (", or choose by --metric macro_f1." if run.is_user_graph else "."))
     if calibration is not None and calibration["error"] > LARGE_ERROR:
-        text = f"Do not read the probabilities as chances: they are off by {100 * calibration['error']:.0f} points"
-        yield Step(text + (" on average; --metric log_loss chooses a model by them." if board else " on average."))
+        text = f"The probabilities are poorly calibrated: they are off by {100 * calibration['error']:.0f} points"
+        yield Step(text + (" on average; --metric log_loss selects a model by them." if board else " on average."))
     if run.is_user_graph:
         unlabelled = int((run.y < 0).sum())
         if unlabelled:

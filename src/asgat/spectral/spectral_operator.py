@@ -86,6 +86,13 @@ class SpectralOperator(ABC):
         """What :meth:`top` gives for each of several filters; an operator may be faster with all of them at once."""
         return [self.top(filter, k, include_unreachable) for filter in filters]
 
+    def select(self, filter: SpectralFilter, k: int | None, include_unreachable: bool = False) -> tuple[Tensor, Tensor]:
+        """What every row and head attends to: :meth:`top`, or with None all nodes that are scored, unsorted."""
+        if k is not None:
+            return self.top(filter, k, include_unreachable)
+        index, score = self.scores(filter, include_unreachable=include_unreachable)
+        return index.expand_as(score), score
+
     def certify(self, filter: SpectralFilter, index: Tensor, score: Tensor) -> Certificate:
         """Bounds on the error of the rows :meth:`top` returned against the best of all nodes: 0 if all are scored."""
         rows = score.shape[:-1]

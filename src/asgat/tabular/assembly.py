@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from asgat.errors import AsgatError, brief
+from asgat.errors import AsgatError, brief, listed
 from asgat.files.user_file import ending_of, is_packed
 from asgat.tabular.caution import Caution
 from asgat.tabular.column import Column
@@ -21,7 +21,7 @@ ENDS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("node
 PLAIN_NAMES = ("nodes", "node", "edges", "edge", "graph", "data", "vertices", "features")  # say nothing of the data
 IDS = ("id", "node", "node_id", "ID", "Id", "name")
 WEIGHTS = ("weight", "edge_weight")
-# What a node (its id and a dictionary's entry of it) and an edge (while the graph is made) take beside their cells:
+# What a node (its id and its entry of a dictionary) and an edge (while the graph is made) take in addition to cells:
 NODE_BYTES, EDGE_BYTES = 128, 40
 
 
@@ -72,7 +72,7 @@ def assemble(
     weight: str | None = None,
     split: str | None = None,
     ignore: Sequence[str] = (),  # columns that are not features
-    categorical: Sequence[str] = (),  # columns whose numbers are names, such as codes
+    categorical: Sequence[str] = (),  # columns whose numbers are categories, such as codes
     numeric: Sequence[str] = (),  # columns that are numbers, whatever they look like
     optional: Sequence[str] = (),  # those of the roles label and split whose column may be absent
     name: str = "graph",  # for reports
@@ -104,7 +104,9 @@ def assemble(
     others = [name for name in edges.columns if name not in (source, target, weight)]
     if others:
         advice = "" if weight is not None else "; --weight COLUMN takes one as the weight of the edges"
-        notes.append(Caution(f"{_headings(others)} of {edges.source} {_are(others)} not used{advice}."))
+        columns, are = ("columns", "are") if len(others) > 1 else ("column", "is")
+        names = listed([repr(name) for name in others])
+        notes.append(Caution(f"The {columns} {names} of {edges.source} {are} not used{advice}."))
     if not len(edges):
         notes.append(f"{edges.source} has no edges; every node is predicted from its own features.")
     ends = np.stack([_match(edges, end, number, nodes.source) for end in (source, target)])
@@ -157,15 +159,6 @@ def _kinds(
             )
         kinds[heading] = replace(column, is_category=option == "--categorical")
     return kinds
-
-
-def _headings(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:5]) + (", …" if len(names) > 5 else "")
-    return f"The column{'s' if len(names) > 1 else ''} {shown}"
-
-
-def _are(names: Sequence[str]) -> str:
-    return "are" if len(names) > 1 else "is"
 
 
 def _guess_id(nodes: Table, label: str | None, notes: list[str]) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from asgat.errors import AsgatError
+from asgat.errors import AsgatError, listed
 from asgat.graph import Graph
 from asgat.tabular.assembly import assemble
 from asgat.tabular.caution import Caution
@@ -71,7 +71,7 @@ def from_networkx(
     known = columns[label] if label is not None else None
     user_graph = replace(user_graph, ids=ids, features=features, label=known, columns={"label": label})
     others = dict.fromkeys(str(key) for *_, held in graph.edges(data=True) for key in held if key != weight)
-    notes = [Caution(f"Attributes of the edges are not used: {', '.join(list(others)[:5])}.")] if others else []
+    notes = [Caution(f"Attributes of the edges are not used: {listed(list(others))}.")] if others else []
     return replace(user_graph, notes=notes, name="networkx")
 
 

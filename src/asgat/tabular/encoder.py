@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from asgat.errors import AsgatError
+from asgat.errors import AsgatError, listed
 from asgat.graph.graph import Floats, Graph
 from asgat.tabular.column import Column
 
@@ -163,7 +163,7 @@ def _fit(column: Column, found: dict[str, list[str]]) -> Feature:
     if absent == len(column):
         return unused("there is no value")
     if absent:
-        report("values are missing; one more column each marks where", f" ({absent:,})")
+        report("values are missing; an additional column marks them", f" ({absent:,})")
     if numbers is not None:
         present = numbers[~missing]
         if (present == present[0]).all() and not absent:
@@ -219,7 +219,7 @@ def _encode(feature: Feature, column: Column, out: npt.NDArray[np.float32], note
         )
     missing = column.missing if numbers is None else ~np.isfinite(numbers)
     if missing.any() and not feature.flag:
-        notes.append(f"{feature.name!r} has no value at {int(missing.sum()):,} nodes; the usual one is taken.")
+        notes.append(f"{feature.name!r} has no value at {int(missing.sum()):,} nodes; a default is used.")
     if feature.flag:
         out[:, -1] = missing
     if numbers is not None:
@@ -236,16 +236,12 @@ def _encode(feature: Feature, column: Column, out: npt.NDArray[np.float32], note
     out[known, at[known]] = 1.0
     unknown = int(((at < 0) & ~missing).sum())
     if unknown:
-        notes.append(f"{feature.name!r} has values at {unknown:,} nodes that were not there when the model was fitted.")
+        notes.append(f"{feature.name!r} has values at {unknown:,} nodes that were not seen when the model was fitted.")
 
 
 def _columns(names: Sequence[str]) -> str:
-    """``Column a``, or ``12 columns (a, b, c, …)``."""
-    if len(names) == 1:
-        return f"Column {names[0]}"
-    return f"{len(names)} columns ({', '.join(names[:5])}{', …' if len(names) > 5 else ''})"
+    return f"Column {names[0]}" if len(names) == 1 else f"{len(names)} columns ({listed(names)})"
 
 
 def quoted(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:10])
-    return shown + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+    return listed([repr(name) for name in names], 10)

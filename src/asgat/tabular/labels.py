@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from asgat.data.dataset import Split
 from asgat.data.splits import split_from_masks, stratified_splits
-from asgat.errors import AsgatError
+from asgat.errors import AsgatError, listed
 from asgat.tabular.caution import Caution
 from asgat.tabular.column import MISSING, Column
 
@@ -71,10 +71,9 @@ def encode_labels(label: Column, notes: list[str] | None = None) -> tuple[npt.ND
                 "their order is not used: this is classification. Put quantities into bins."
             )
         )
-    rare = [str(name) for name, count in zip(classes, counts, strict=True) if count == 1]
+    rare = [repr(str(name)) for name, count in zip(classes, counts, strict=True) if count == 1]
     if rare:
-        shown = f"{', '.join(repr(name) for name in rare[:5])}{' and more' if len(rare) > 5 else ''}"
-        notes.append(f"A single node is of class {shown}: it is trained on, and that class cannot be tested.")
+        notes.append(f"Only one node is of class {listed(rare)}: it is trained on, so the class cannot be tested.")
     codes = np.full(len(label), -1, dtype=np.int64)
     codes[present] = numbers.reshape(-1)
     return codes, classes

@@ -89,7 +89,7 @@ def _log_orders(counts: npt.NDArray[np.int64]) -> float:
 def find_splits(columns: Sequence[Column]) -> list[tuple[list[Column], Column]]:
     """Columns that say which part a node is in, each with the parts in words.
 
-    A column of words is one if all of them name a part, train among them; so are the masks of PyG together.
+    A column of words is one if all of them name a part, train among them; so are the three masks of PyG.
     """
     found = []
     for column in columns:

@@ -34,6 +34,7 @@ OBJECT: Kind = ("an object", _has)
 BOOLEAN: Kind = ("true or false", lambda value: isinstance(value, bool))
 OBJECTS: Kind = ("a list of objects", lambda value: isinstance(value, list) and all(map(_has, value)))
 WHOLES: Kind = ("a list of whole numbers", lambda value: isinstance(value, list) and all(map(_is_whole, value)))
+NAMES: Kind = ("a list of names", lambda value: isinstance(value, list) and all(isinstance(v, str) for v in value))
 SPREAD: Kind = ("an object with the numbers mean and std", partial(_has, mean=_is_optional, std=_is_optional))
 FALLBACK: Kind = (
     "null or an object with heads, evaluations and residual",
@@ -42,7 +43,7 @@ FALLBACK: Kind = (
 
 BOUNDS = ["certified_share", "mean_bound", "max_bound"]
 RESULT = dict.fromkeys(["micro_f1", "macro_f1", "roc_auc"], SPREAD) | dict.fromkeys(["config", "versions"], OBJECT)
-RESULT |= {"runs": WHOLES, "finished": BOOLEAN, "restarts": WHOLE, "fallback": FALLBACK}
+RESULT |= {"partners": NAMES, "runs": WHOLES, "finished": BOOLEAN, "restarts": WHOLE, "fallback": FALLBACK}
 RESULT |= dict.fromkeys(["val_micro_f1", "val_roc_auc", "epochs", "ms_per_epoch", "peak_memory_mb", *BOUNDS], OPTIONAL)
 ROW = dict.fromkeys(["run", "epochs", "best_epoch", "restarts"], WHOLE)
 ROW |= dict.fromkeys(["val_score", "micro_f1", "macro_f1", "seconds", "peak_memory_mb"], NUMBER)

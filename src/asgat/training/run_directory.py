@@ -20,6 +20,8 @@ from asgat.nn.registry import make_config, model_spec
 from asgat.training.run_files import CONFIG, METRICS, MODEL, RESULT, RUN_FILES, UNFINISHED, read_result
 from asgat.training.run_state import Epoch, State
 
+PARTNERS = "partners"  # models whose probabilities are averaged with those of the saved one
+
 
 class OtherSettingsError(AsgatError):
     """A run directory holds a run with other settings, or of other data."""
@@ -206,29 +208,61 @@ def is_directed(metadata: Mapping[str, Any]) -> bool:
     return metadata.get("directed") is True
 
 
+def with_partners(state: State, partners: Sequence[tuple[str, TrainConfig, State]]) -> tuple[State, dict[str, Any]]:
+    """The weights of a model and of those it is averaged with as those of one file, and what its metadata say."""
+    weights = {
+        f"{PARTNERS}.{place}.{name}": value for place, (_, _, own) in enumerate(partners) for name, value in own.items()
+    }
+    told = [{"model": name, "config": config.to_dict()} for name, config, _ in partners]
+    return {**state, **weights}, {PARTNERS: told} if told else {}
+
+
 def load_model(path: Path | str) -> tuple[nn.Module, str, TrainConfig]:
-    """The trained model of a run directory, its name and its settings."""
+    """The trained model of a run directory, its name and its settings.
+
+    Raises:
+        AsgatError: it cannot be read, or its predictions are averaged with those of others.
+    """
+    model, *partners = load_models(path)
+    if partners:
+        names = ", ".join(name for _, name, _ in (model, *partners))
+        raise AsgatError(f"{path} holds the average of several models ({names}), and one is needed; use fit --model.")
+    return model
+
+
+def load_models(path: Path | str) -> list[tuple[nn.Module, str, TrainConfig]]:
+    """The trained model of a run directory, its name and its settings, then those it is averaged with."""
     file = Path(path) / MODEL
     metadata = read_metadata(path)
     try:
-        name = metadata["model"]
-        config = make_config(name, **metadata["config"])
         sizes = metadata["in_channels"], metadata["out_channels"], metadata.get("num_nodes", 0), is_directed(metadata)
         content = file.read_bytes()
-        weights = load(content)
-        if config.layers > len(weights):  # so many that even their outline would take minutes
-            raise ValueError(f"it asks for {config.layers:,} layers, and holds {len(weights)} weights")
-        with torch.device("meta"):  # sizes without memory: what they ask for must be what the file holds
-            outline = model_spec(name).make(config, *sizes).state_dict()
-        if {key: value.shape for key, value in outline.items()} != {key: value.shape for key, value in weights.items()}:
-            raise ValueError("its weights are not those its settings ask for")
-        if not all(bool(value.isfinite().all()) for value in weights.values()):
-            raise ValueError("some of its weights are infinite or not a number")
-        model = model_spec(name).make(config, *sizes)
-        model.load_state_dict(weights)
+        weights, models = load(content), []
+        for place, told in enumerate(metadata.get(PARTNERS, [])):
+            prefix = f"{PARTNERS}.{place}."
+            own = {key.removeprefix(prefix): weights.pop(key) for key in list(weights) if key.startswith(prefix)}
+            models.append(_build(told["model"], told["config"], sizes, own))
+        models.insert(0, _build(metadata["model"], metadata["config"], sizes, weights))
     except (OSError, SafetensorError, KeyError, TypeError, AttributeError, RuntimeError, ValueError) as error:
         raise AsgatError(f"{file} is not a model of this package: {brief(error)}") from error
     _check_model(Path(path), content, metadata.get("run"))
+    return models
+
+
+def _build(
+    name: str, settings: Mapping[str, Any], sizes: tuple[Any, ...], weights: State
+) -> tuple[nn.Module, str, TrainConfig]:
+    config = make_config(name, **settings)
+    if config.layers > len(weights):  # so many that even their outline would take minutes
+        raise ValueError(f"it asks for {config.layers:,} layers, and holds {len(weights)} weights")
+    with torch.device("meta"):  # sizes without memory: what they ask for must be what the file holds
+        outline = model_spec(name).make(config, *sizes).state_dict()
+    if {key: value.shape for key, value in outline.items()} != {key: value.shape for key, value in weights.items()}:
+        raise ValueError("its weights are not those its settings ask for")
+    if not all(bool(value.isfinite().all()) for value in weights.values()):
+        raise ValueError("some of its weights are infinite or not a number")
+    model = model_spec(name).make(config, *sizes)
+    model.load_state_dict(weights)
     return model.eval(), name, config
 
 
