@@ -167,15 +167,18 @@ class RowOperator(SpectralOperator):
     ) -> list[Selection]:
         """Selections where comparing coefficients would wait for the device. Padding gets the last entry's node."""
         keys: list[Key] = [(self, filter, k) for filter in filters]
-        held = [selection for key in keys if (selection := held_selection(key)) is not None]
         value, found = self.table.value, []
-        if len(held) == len(keys):
-            for (index, position, score), c in zip(held, coefficients, strict=True):
+        for key, c in zip(keys, coefficients, strict=True):
+            held = held_selection(key)
+            if held is not None:
+                index, position, score = held
                 found.append((index, position, rescore(value, c, position, score)))
+        if len(found) == len(keys):
             return found
         positions, scores = select_top(value, self._rows, _joined(coefficients), k)
         sizes = [c.size(0) for c in coefficients]
-        for key, position, score in zip(keys, positions.split(sizes), scores.split(sizes), strict=True):
+        found = []
+        for key, position, score in zip(keys, torch.split(positions, sizes), torch.split(scores, sizes), strict=True):
             index = self._nodes[position]
             hold_selection(key, (index, position, score.detach()))
             found.append((index, position, score))
@@ -193,7 +196,7 @@ class RowOperator(SpectralOperator):
         hint = _joined(hints) if usable else torch.empty(0, 0, 0, dtype=dtype)
         positions, scores = select_top(self.table.value, self._rows, _joined(list(new.values())), k, hint)
         sizes = [c.size(0) for c in new.values()]
-        for filter, position, score in zip(new, positions.split(sizes), scores.split(sizes), strict=True):
+        for filter, position, score in zip(new, torch.split(positions, sizes), torch.split(scores, sizes), strict=True):
             self._selected[filter] = _Selection(new[filter], nodes_at(self._nodes, position), position, score)
 
     def _last(self, filter: SpectralFilter, coefficients: Tensor, k: int) -> "_Selection | None":
