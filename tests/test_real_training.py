@@ -43,3 +43,17 @@ def test_one_dense_epoch_on_pubmed_fits_in_8_gib(train):
     changes = [part for setting in settings for part in ("--set", setting)]
     result = train("pubmed", "--model", "asgat-cheb", "--splits", "0", *changes)
     assert result["peak_memory_mb"] < 8 * 1024
+
+
+@pytest.mark.parametrize("name", ["cora", "chameleon"])
+def test_selections_used_again_are_those_of_the_whole_table(name, real_data):
+    import torch
+    from tests.training.selections import assert_reuse_changes_nothing
+
+    from asgat.bench.epoch import published_config
+    from asgat.data import load_dataset
+    from asgat.training.runner import make_task
+
+    data, config = load_dataset(name, real_data), published_config(name)
+    task = make_task(data, "asgat-cheb", config, torch.device("cpu"))
+    assert_reuse_changes_nothing(task, data.splits[0], config)

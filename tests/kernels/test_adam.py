@@ -14,7 +14,7 @@ RATES = [(0.1, 0.01), (0.05, 0.0), (0.2, 0.3)]
 @pytest.mark.parametrize("decoupled", [False, True], ids=["adam", "adamw"])
 def test_every_run_moves_as_with_pytorchs_optimiser(device, dtype, decoupled):
     torch.manual_seed(0)
-    start = [torch.randn(3, *shape, dtype=dtype) for shape in [(40, 70), (7,), (1, 3)]]
+    start = [torch.randn(3, *shape, dtype=dtype) for shape in [(200, 120), (7,), (1, 3)]]
     stacked = [value.clone().to(device) for value in start]
     adam = Adam(stacked, RATES, stacked=True, decoupled=decoupled)
     assert adam.flat is not None

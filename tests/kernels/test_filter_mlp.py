@@ -1,7 +1,8 @@
-"""The fused kernel of filters that are perceptrons, against the filter itself. It exists on CUDA only."""
+"""The fused kernels of filters that are perceptrons, against the filter in plain PyTorch."""
 
 import pytest
 import torch
+from tests.kernels.devices import DEVICES
 
 from asgat.filters import MLPFilter
 from asgat.filters.filter_stack import FilterStack
@@ -10,6 +11,7 @@ from asgat.nn.stacking import stack
 from asgat.spectral.chebyshev_interpolation import ChebyshevInterpolation
 
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+on_devices = pytest.mark.parametrize("device", DEVICES)
 HIDDEN = [(20,), (64, 64), (32, 64, 32), (5, 7, 3)]
 OUTPUTS = [("none", False), ("relu", False), ("none", True)]
 
@@ -28,16 +30,34 @@ def gradients(coefficients, parameters):
     return torch.autograd.grad((weight * coefficients).sum(), parameters)
 
 
-@needs_cuda
+def plain(one, frequency, matrix):
+    """The coefficients by PyTorch's operators, which have gradients of their own."""
+    hidden = frequency.unsqueeze(-1) - 1.0
+    *layers, last = one.layers
+    for layer in layers:
+        hidden = torch.relu(hidden @ layer.weight.t() + layer.bias)
+    response = hidden @ last.weight.t()
+    response = response if one.exact_bias else response + last.bias
+    coefficients = (torch.relu(response) if one.output_activation == "relu" else response).t() @ matrix
+    first = torch.eye(matrix.size(1), dtype=matrix.dtype)[:1]
+    return coefficients + last.bias.unsqueeze(1) * first if one.exact_bias else coefficients
+
+
+@on_devices
 @pytest.mark.parametrize("hidden", HIDDEN, ids=str)
 @pytest.mark.parametrize(("output", "exact_bias"), OUTPUTS)
-def test_the_kernel_computes_what_the_filter_does_in_double_precision(hidden, output, exact_bias):
+def test_the_kernel_computes_what_the_filter_does_in_double_precision(hidden, output, exact_bias, device):
     (one,) = filters(hidden, output, exact_bias, count=1)
     wide = ChebyshevInterpolation(9, dtype=torch.float64)
-    expected = wide.coefficients(one.double())
+    expected = plain(one.double(), wide.points, wide.transform)
     wanted = gradients(expected, list(one.parameters()))
-    one.float().cuda()
-    narrow = ChebyshevInterpolation(9, device="cuda")
+    if device == "cpu":
+        same = wide.coefficients(one)
+        torch.testing.assert_close(same, expected, rtol=1e-12, atol=1e-12)
+        for got, want in zip(gradients(same, list(one.parameters())), wanted, strict=True):
+            torch.testing.assert_close(got, want, rtol=1e-12, atol=1e-12)
+    one.float().to(device)
+    narrow = ChebyshevInterpolation(9, device=device)
     assert fits_one_kernel(narrow.points.float(), output, one._weights_and_biases())
     found = narrow.coefficients(one)
     torch.testing.assert_close(found.double().cpu(), expected, rtol=1e-5, atol=1e-5)
@@ -45,11 +65,11 @@ def test_the_kernel_computes_what_the_filter_does_in_double_precision(hidden, ou
         torch.testing.assert_close(got.double().cpu(), want, rtol=1e-4, atol=1e-4)
 
 
-@needs_cuda
+@on_devices
 @pytest.mark.parametrize(("output", "exact_bias"), OUTPUTS)
-def test_stacked_runs_have_their_own_coefficients_and_gradients(output, exact_bias):
-    made = [one.cuda() for one in filters((32, 64, 32), output, exact_bias)]
-    points = ChebyshevInterpolation(9, device="cuda")
+def test_stacked_runs_have_their_own_coefficients_and_gradients(output, exact_bias, device):
+    made = [one.to(device) for one in filters((32, 64, 32), output, exact_bias)]
+    points = ChebyshevInterpolation(9, device=device)
     single = [points.coefficients(one) for one in made]
     wanted = gradients(torch.cat(single), [p for one in made for p in one.parameters()])
     for one in made:
@@ -62,25 +82,26 @@ def test_stacked_runs_have_their_own_coefficients_and_gradients(output, exact_bi
     torch.testing.assert_close(per_run, list(wanted), rtol=1e-4, atol=1e-4)
 
 
-def test_other_filters_and_devices_keep_to_pytorch():
+def test_another_precision_keeps_to_pytorch():
     (one,) = filters((8, 8), "none", False, count=1)
     points = torch.linspace(0, 2, 9)
-    assert not fits_one_kernel(points, "none", one._weights_and_biases())  # not on CUDA
+    assert one._for_one_kernel(points) is not None
+    assert not fits_one_kernel(points, "none", one.double()._weights_and_biases())
     assert one.stack_transformed(points, torch.eye(9)) is None
 
 
-@needs_cuda
-def test_large_filters_other_activations_and_subclasses_keep_to_pytorch():
-    points = torch.linspace(0, 2, 9, device="cuda")
+@on_devices
+def test_large_filters_other_activations_and_subclasses_keep_to_pytorch(device):
+    points = torch.linspace(0, 2, 9, device=device)
     for one in (
         MLPFilter(2, (MAX_WIDTH + 1,)),
         MLPFilter(2, (4, 4, 4, 4)),
         MLPFilter(2, output_activation="tanh"),
         type("Shifted", (MLPFilter,), {"_hidden": lambda self, at: MLPFilter._hidden(self, at + 1)})(2),
     ):
-        one.cuda()
-        assert not one._fits_one_kernel(points)
-        torch.testing.assert_close(one.transformed(points, torch.eye(9, device="cuda")), one(points).t())
+        one.to(device)
+        assert one._for_one_kernel(points) is None
+        torch.testing.assert_close(one.transformed(points, torch.eye(9, device=device)), one(points).t())
 
 
 @needs_cuda

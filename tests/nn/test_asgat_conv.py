@@ -432,6 +432,7 @@ def output_and_gradients(conv, run, *inputs, seed=0):
 def test_compiled_without_a_graph_break(arguments, backend, form, monkeypatch):
     for place in ("asgat.kernels.dropout", "asgat.nn.attention.dropout"):  # what is compiled draws PyTorch's numbers
         monkeypatch.setattr(place, F.dropout)
+    monkeypatch.setattr("asgat.nn.attention.fits_attention_sum", lambda *_: False)
     torch.manual_seed(0)
     conv, operator = ASGATConv(6, 4, heads=2, k=3, **arguments), table()
     x: Any = torch.randn(50, 6) * (torch.rand(50, 6) < 0.5)

@@ -7,6 +7,7 @@ from tests.strategies import graphs
 from asgat.errors import AsgatError
 from asgat.filters import MLPFilter
 from asgat.graph import Graph
+from asgat.kernels import select_top
 from asgat.nn import ASGATConv
 from asgat.nn.attention import attend
 from asgat.spectral.chebyshev_interpolation import ChebyshevInterpolation
@@ -143,3 +144,34 @@ def test_a_weight_is_shared_as_the_caller_says_where_sums_are_exact(path_graph_o
     assert shared.shared(weight).tolist() == [3.0, 3.0]
     alone = RowOperator(whole.table, whole.candidates, whole.rows.interpolation, exact_sums=True)
     assert alone.shared(weight).dtype == F64
+
+
+@pytest.mark.parametrize("learned", [True, False])
+def test_selecting_for_several_filters_at_once_is_selecting_for_each(path_graph_operators, learned, monkeypatch):
+    torch.manual_seed(0)
+    _, rows = path_graph_operators
+    filters = [MLPFilter(heads).double() for heads in (1, 3, 2)]
+    calls = []
+    monkeypatch.setattr("asgat.tables.row_operator.select_top", lambda *given: calls.append(0) or select_top(*given))
+    for moved in (0.0, 0.1):  # without a last selection, and with one
+        with torch.no_grad():
+            for value in (value for filter in filters for value in filter.parameters()):
+                value.add_(moved)
+        with torch.set_grad_enabled(learned):
+            expected = [rows.take(torch.arange(rows.num_nodes)).top(filter, 3) for filter in filters]
+            calls.clear()
+            found = rows.top_each(filters, 3)
+            assert len(calls) == 1
+            again = [rows.top(filter, 3) for filter in filters]
+            assert len(calls) == 1
+        for pair in (found, again):
+            assert all(
+                torch.equal(a, b)
+                for one, other in zip(pair, expected, strict=True)
+                for a, b in zip(one, other, strict=True)
+            )
+        if learned:
+            sums = [sum(score.clamp(min=-9).sum() for _, score in given) for given in (found, expected)]
+            parameters = [value for filter in filters for value in filter.parameters()]
+            gradients = [torch.autograd.grad(total, parameters) for total in sums]
+            assert all(torch.equal(a, b) for a, b in zip(*gradients, strict=True))

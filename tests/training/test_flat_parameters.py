@@ -1,7 +1,7 @@
 import torch
 from torch import nn
 
-from asgat.training.flat_parameters import ALIGNED, FlatParameters
+from asgat.training.flat_parameters import ALIGNED, FlatParameters, joined
 
 
 def parameters():
@@ -21,27 +21,25 @@ def test_parameters_become_views_with_the_same_values():
     assert all(not value.any() for value in held)
 
 
-def test_gradients_are_joined_in_the_layout_of_the_parameters():
-    flat = FlatParameters(parameters())
-    gradients = [torch.randn(shape).transpose(0, 1).contiguous().transpose(0, 1) for shape in flat.shapes]
-    joined = flat.join(gradients)
-    assert joined.shape == flat.value.shape
-    for view, gradient in zip(flat.views(joined), gradients, strict=True):
-        assert torch.equal(view, gradient)
-
-
 def test_views_of_several_copies():
     flat = FlatParameters(parameters())
     copies = flat.value.expand(4, -1).clone()
     assert [view.shape for view in flat.views(copies)] == [(4, *shape) for shape in flat.shapes]
 
 
-def test_blocks_cover_every_entry_of_a_run_once():
+def test_blocks_cover_every_entry_of_a_run_once_and_find_its_gradient():
     flat = FlatParameters(parameters())
-    count = torch.zeros(2, flat.value.numel(), dtype=torch.long)
-    for begin, end, run in flat.blocks(2, 7).tolist():
-        assert end - begin <= 7
-        count[run, begin:end] += 1
+    gradients = [torch.randn(shape).transpose(0, 1).contiguous().transpose(0, 1) for shape in flat.shapes]
+    assert flat.groups(30) == [[0, 2], [1]]
+    found, count = torch.zeros_like(flat.value), torch.zeros(2, flat.value.numel(), dtype=torch.long)
+    for group in flat.groups(30):
+        own = joined([gradients[i] for i in group])
+        for begin, end, run, at in flat.blocks(group, 2, 7).tolist():
+            assert end - begin <= 7
+            count[run, begin:end] += 1
+            found[begin:end] = own[at : at + end - begin]
+    for view, gradient in zip(flat.views(found), gradients, strict=True):
+        assert torch.equal(view, gradient)
     for view in flat.views(count):
         first, second = view
         assert torch.equal(first[0], torch.ones_like(first[0]))

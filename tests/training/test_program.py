@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from tests.training.selections import assert_reuse_changes_nothing
 from tests.training.small import jobs, make_task, settings
 from tests.training.tiny import Constant, Linear, quick, tiny_dataset
 
@@ -340,3 +341,9 @@ def test_the_state_of_recorded_epochs_is_the_kept_epochs():
 def test_recorded_epochs_stop_within_a_chunk():
     result = train_on("cuda", Constant, epochs=100, patience=7)
     assert (result.epochs, len(result.history), result.best_epoch) == (8, 8, 8)
+
+
+def test_selections_used_again_are_those_of_the_whole_table():
+    config = settings("asgat-cheb", form="table", candidates=8, cap=6, dropout=0.3)
+    task = make_task("asgat-cheb", config, torch.float32)
+    assert_reuse_changes_nothing(task, jobs("asgat-cheb", [{}])[0].split, config)

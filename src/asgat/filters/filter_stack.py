@@ -55,7 +55,9 @@ class FilterStack(SpectralFilter):
 
     def _all(self, function: Callable[[SpectralFilter], Tensor], device: torch.device) -> Tensor:
         """What a function of a single filter, [heads, ...], gives for all of them."""
-        if device.type == "cpu" or self.runs == 1 or not self._places:
+        if self.runs == 1:
+            return function(self.each()[0])
+        if device.type == "cpu" or not self._places:
             return torch.cat([function(single) for single in self.each()])
 
         def of_one(parts: list[Tensor]) -> Tensor:
@@ -72,3 +74,8 @@ class FilterStack(SpectralFilter):
 
     def extra_repr(self) -> str:
         return f"runs={self.runs}, heads={self.heads}"
+
+
+def as_stack(filter: SpectralFilter) -> FilterStack | None:
+    """The filter if it has the responses of several runs; None for that of one, as a stack of one is."""
+    return filter if isinstance(filter, FilterStack) and filter.runs > 1 else None

@@ -89,8 +89,8 @@ class MLPFilter(SpectralFilter):
         perhaps 1e-13, which Adam with weight decay multiplies by lr · weight_decay / ε, a thousand, in every epoch:
         two runs that differ in their last bit would diverge. Added to the coefficient, the bias stays zero.
         """
-        if self._fits_one_kernel(frequency):
-            layers = [value.unsqueeze(0) for value in self._weights_and_biases()]
+        if (own := self._for_one_kernel(frequency)) is not None:
+            layers = [value.unsqueeze(0) for value in own]
             return mlp_coefficients(frequency, matrix, self.output_activation, self.exact_bias, layers).squeeze(0)
         if not self.exact_bias:
             return super().transformed(frequency, matrix)
@@ -100,14 +100,15 @@ class MLPFilter(SpectralFilter):
         return torch.cat([first, coefficients[:, 1:]], dim=1)
 
     def stack_transformed(self, frequency: Tensor, matrix: Tensor) -> Tensor | None:
-        if not self._fits_one_kernel(frequency):
+        if (layers := self._for_one_kernel(frequency)) is None:
             return None
-        layers = self._weights_and_biases()
         return mlp_coefficients(frequency, matrix, self.output_activation, self.exact_bias, layers).flatten(0, 1)
 
-    def _fits_one_kernel(self, frequency: Tensor) -> bool:
-        plain = type(self)._hidden is MLPFilter._hidden  # a subclass may compute something else
-        return plain and fits_one_kernel(frequency, self.output_activation, self._weights_and_biases())
+    def _for_one_kernel(self, frequency: Tensor) -> list[Tensor] | None:
+        """Weights and biases, if one kernel serves them; a subclass may compute something else."""
+        layers = self._weights_and_biases()
+        plain = type(self)._hidden is MLPFilter._hidden
+        return layers if plain and fits_one_kernel(frequency, self.output_activation, layers) else None
 
     def _weights_and_biases(self) -> list[Tensor]:
         return [value for layer in cast(Iterable[nn.Linear], self.layers) for value in (layer.weight, layer.bias)]

@@ -7,6 +7,7 @@ from asgat.kernels.chebyshev import chebyshev_filter
 from asgat.kernels.csr_matmul import csr_matmul
 from asgat.kernels.dropout import dropout, dropout_runs, dropout_seeds
 from asgat.kernels.elu import elu
+from asgat.kernels.gather_elu import gather_elu
 from asgat.kernels.gather_linear import gather_linear
 from asgat.kernels.gather_sum import gather_sum
 from asgat.kernels.ragged_rows import RaggedRows
@@ -21,6 +22,7 @@ __all__ = [
     "dropout_runs",
     "dropout_seeds",
     "elu",
+    "gather_elu",
     "gather_linear",
     "gather_sum",
     "nodes_at",

@@ -50,15 +50,19 @@ def dropout(x: Tensor, p: Probability, training: bool = True) -> Tensor:
     """
     if not drops(p, training):
         return x
-    seeds = None
-    if isinstance(p, tuple):
-        seeds = _seeds.get()
-    elif x.device.type != "cpu" or x.dtype not in (torch.float32, torch.float64) or torch.compiler.is_compiling():
+    single = not isinstance(p, tuple)
+    on_cpu = x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64)
+    if single and (not on_cpu or torch.compiler.is_compiling()):
         return F.dropout(x, p)
-    else:
-        p = (p,)
-    seed = torch.randint(2**62, (len(p),), device=x.device) if seeds is None else seeds()
-    return dropout_runs(x, _on_device(p, x.device), seed)
+    return dropout_runs(x, *draw_seeds(p, x.device))
+
+
+def draw_seeds(p: Probability, device: torch.device) -> tuple[Tensor, Tensor]:
+    """The probabilities [R] and the next seeds [R] of a dropout, on the device; a single run has one of each."""
+    seeds = _seeds.get() if isinstance(p, tuple) else None
+    each = p if isinstance(p, tuple) else (p,)
+    seed = torch.randint(2**62, (len(each),), device=device) if seeds is None else seeds()
+    return _on_device(each, device), seed
 
 
 def dropout_runs(x: Tensor, p: Tensor, seed: Tensor) -> Tensor:

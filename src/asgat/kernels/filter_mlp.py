@@ -15,11 +15,14 @@ OUTPUTS = ("none", "relu")
 
 
 def fits_one_kernel(frequency: Tensor, output: str, layers: Sequence[Tensor]) -> bool:
-    """Whether :func:`mlp_coefficients` serves these layers: small ones in float32, on CUDA."""
+    """Whether :func:`mlp_coefficients` serves these layers: small ones of one precision, in float32 if on CUDA."""
+    dtype, on_cpu = frequency.dtype, frequency.device.type == "cpu"
+    if on_cpu and torch.compiler.is_compiling():  # PyTorch's compiler fuses its own operators
+        return False
     return (
-        frequency.dtype == torch.float32
-        and frequency.device.type == "cuda"
+        (dtype == torch.float32 or (on_cpu and dtype == torch.float64))
         and is_compiled(frequency.device)
+        and (not on_cpu or layers[0].dtype == dtype)
         and output in OUTPUTS
         and 4 <= len(layers) <= 2 * (MAX_HIDDEN + 1)
         and all(max(layer.shape[-2:]) <= MAX_WIDTH for layer in layers)

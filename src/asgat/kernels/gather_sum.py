@@ -68,10 +68,11 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, None, Tensor | Non
     grad_x = gather_sum_grad_x(grad, index, weight, ctx.size) if ctx.needs_input_grad[0] else None
     grad_weight = gather_sum_grad_weight(grad, x, index) if ctx.needs_input_grad[2] else None
     needs_bias = ctx.bias_shape is not None and ctx.needs_input_grad[3]
-    return grad_x, None, grad_weight, _to_bias(grad, ctx.bias_shape) if needs_bias else None
+    return grad_x, None, grad_weight, grad_to_bias(grad, ctx.bias_shape) if needs_bias else None
 
 
-def _to_bias(grad: Tensor, shape: torch.Size) -> Tensor:
+def grad_to_bias(grad: Tensor, shape: torch.Size) -> Tensor:
+    """The gradient of a bias [H, F] or [R, H, F] from that of the sums."""
     rows = grad.reshape(*shape[:-2], -1, shape[-2] * shape[-1])
     return each_run(2, lambda own: own.sum(dim=-2), rows).view(shape)
 

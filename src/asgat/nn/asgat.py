@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from asgat.errors import AsgatError
 from asgat.filters import PageRankFilter
 from asgat.graph import Graph
+from asgat.kernels.dropout import Probability
 from asgat.kernels.elu import elu as elu_unit
 from asgat.kernels.sparse_features import dropout
 from asgat.nn.asgat_conv import ASGATConv
@@ -146,34 +147,52 @@ class ASGAT(AttentionModel):
         convs = self.convs
         operator = self.operator_for(x, edge_index, edge_weight)
         check_nodes(operator, self.directed, self.num_nodes)
+        attentions = self.attentions(operator)
         hidden: Features = x
         for index in range(len(self.layers)):
-            out = hidden = self.apply_layer(index, hidden, operator, x)
+            attention = attentions[index] if index < len(attentions) else None
+            after = 0.0 if index == len(self.layers) - 1 else self.dropout
+            out = hidden = self.apply_layer(
+                index, hidden, operator, x, attention, input_dropped=index > 0, next_dropout=after
+            )
         if self.propagation is not None:
             signal = out.repeat_interleave(2, dim=-2) if self.directed else out
             out = filtered(operator, self._cache.filter_of(self.propagation, convs[0].runs), signal)
             if self.directed:
                 out = 0.5 * (out[..., 0::2, :] + out[..., 1::2, :])
-        return (out, [conv.attention(operator) for conv in convs]) if return_attention_weights else out
+        return (out, attentions) if return_attention_weights else out
 
     def apply_layer(
-        self, index: int, hidden: Features, operator: SpectralOperator, x: Features | None = None
+        self,
+        index: int,
+        hidden: Features,
+        operator: SpectralOperator,
+        x: Features | None = None,
+        attention: SparseAttention | None = None,
+        *,
+        input_dropped: bool = False,
+        next_dropout: Probability = 0.0,
     ) -> Tensor:
         """The output of one layer, its activation included, from that of the layer before it, or the features.
 
-        ``x`` are the features, which a model with ``jump`` adds to the last layer.
+        ``x`` are the features, which a model with ``jump`` adds to the last layer. The other arguments are those of
+        :meth:`ASGATConv.forward`.
         """
         layer, last = self.layers[index], index == len(self.layers) - 1
+        elu, jump = self.elu in ("every", "last" if last else "hidden"), self.jump_weight if last else None
         if isinstance(layer, nn.Linear):
-            kept = dropout(hidden, self.dropout, self.training)
+            kept = hidden if input_dropped else dropout(hidden, self.dropout, self.training)
             out = add_bias(product(kept, layer.weight.mT, operator), operator.shared(layer.bias))
         else:
-            out = layer(hidden, operator)
-        if last and self.jump_weight is not None:
+            then = {"elu": elu and jump is None, "next_dropout": next_dropout}
+            out = layer(hidden, operator, attention=attention, input_dropped=input_dropped, **then)
+            if jump is None:
+                return cast(Tensor, out)
+        if jump is not None:
             assert x is not None, "a jump needs the features"
             kept = dropout(x, self.dropout, self.training)
-            out = out + product(kept, self.jump_weight, operator)[..., : out.size(-2), :]
-        return elu_unit(out) if self.elu in ("every", "last" if last else "hidden") else out
+            out = out + product(kept, jump, operator)[..., : out.size(-2), :]
+        return elu_unit(out) if elu else out
 
 
 def with_adjacency(x: npt.NDArray[np.float32], graph: Graph) -> sp.csr_array:

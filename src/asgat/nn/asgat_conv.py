@@ -10,7 +10,10 @@ from torch.nn.parameter import UninitializedParameter
 from asgat.errors import AsgatError
 from asgat.filters import MLPFilter, SpectralFilter
 from asgat.filters.spectral_filter import build_filter
+from asgat.kernels.dropout import Probability, draw_seeds, drops
+from asgat.kernels.dropout import dropout as dropout_dense
 from asgat.kernels.each_run import each_run
+from asgat.kernels.elu import elu as elu_unit
 from asgat.kernels.sparse_features import SparseFeatures, dropout
 from asgat.nn.attention import SparseAttention, attend
 from asgat.nn.layer_cache import LayerCache
@@ -153,6 +156,11 @@ class ASGATConv(nn.Module):
         edge_index: GraphLike,
         edge_weight: Tensor | None = None,
         return_attention_weights: bool = False,
+        attention: SparseAttention | None = None,
+        *,
+        input_dropped: bool = False,
+        elu: bool = False,
+        next_dropout: Probability = 0.0,
     ) -> Tensor | tuple[Tensor, SparseAttention]:
         r"""Runs the layer.
 
@@ -165,11 +173,15 @@ class ASGATConv(nn.Module):
             edge_weight: weights [E] of the edges. They get no gradient: weights that require one are refused.
             return_attention_weights: return ``(output, SparseAttention)``. The attended pairs are not the input edges,
                 which is why this is not PyG's ``(edge_index, alpha)``. :meth:`attention` can also certify it.
+            attention: what :meth:`attention` gives, where it is known.
+            input_dropped: ``x`` has been through dropout already.
+            elu, next_dropout: apply an ELU to the output, and after it the dropout of the next layer's input. On CUDA
+                they take little time within the sums over attended nodes.
         """
         operator = self.operator_for(x, edge_index, edge_weight)
         if self.in_channels == -1:
             self._set_in_channels(x.size(-1))
-        attention = self.attention(operator)
+        attention = self.attention(operator) if attention is None else attention
         one = self.runs == 1  # a stack of one is computed as a single layer
 
         def own(weight: Tensor) -> Tensor:
@@ -177,17 +189,21 @@ class ASGATConv(nn.Module):
 
         if one and isinstance(x, Tensor) and x.dim() == 3:
             x = x.squeeze(0)
-        x = dropout(x, self.dropout, self.training)
-        kept = attention.dropout(self.dropout, self.training)
-        if self.mix is not None:
-            kept = kept.scale(self.heads * operator.shared(own(self.mix)).softmax(-1))
+        if not input_dropped:
+            x = dropout(x, self.dropout, self.training)
+        shares = None if self.mix is None else self.heads * operator.shared(own(self.mix)).softmax(-1)
         mapped = by_copy(product(x, own(self.weight), operator), self.operators.copies)
         gathered = operator.exchange(mapped if self.gain == 1.0 else self.gain * mapped)
         side_by_side = self.concat or self.heads == 1
         bias = operator.shared(own(self.bias)) if self.bias is not None else None
         in_sums = self.concat or (self.heads == 1 and not self.directed)
         of_heads = bias.view(*bias.shape[:-1], -1, self.out_channels) if bias is not None and in_sums else None
-        out = kept.aggregate(gathered, of_heads)  # [heads, N, out]
+        drops_next = drops(next_dropout, self.training)
+        in_order = side_by_side and not self.directed and (in_sums or bias is None) and self.root_weight is None
+        fused = elu and in_order and gathered.is_cuda and (isinstance(next_dropout, tuple) or not drops_next)
+        after = draw_seeds(next_dropout, gathered.device) if fused and drops_next else None
+        kept = self.dropout, self.training
+        out = attention.aggregate(gathered, of_heads, *kept, shares, fused, after)  # [heads, N, out]
         out = out.transpose(-3, -2).flatten(-2) if side_by_side else each_run(3, lambda own: own.mean(dim=-3), out)
         if self.directed:
             out = by_node(out) if self.concat else 0.5 * (out[..., 0::2, :] + out[..., 1::2, :])
@@ -195,6 +211,8 @@ class ASGATConv(nn.Module):
             out = out + product(x, own(self.root_weight), operator)[..., : out.size(-2), :]
         if bias is not None and not in_sums:
             out = add_bias(out, bias)
+        if not fused:
+            out = dropout_dense(elu_unit(out) if elu else out, next_dropout, self.training)
         if one:
             out, attention = out.unsqueeze(0), attention.unsqueeze()
         return (out, attention) if return_attention_weights else out
@@ -205,7 +223,7 @@ class ASGATConv(nn.Module):
         That of a filter that training does not change, such as a heat kernel, is computed once. If ``certified``, its
         ``certificate`` bounds how far the selection can be from the best of all nodes.
         """
-        filter = self._cache.filter_of(self.filter, self.runs)
+        filter = self.operator_filter
         if certified or not self.filter.fixed:
             return attend(operator, filter, self.k, self.include_unreachable, certified)
         versions = tuple(value._version for value in self.filter.buffers())
@@ -214,6 +232,11 @@ class ASGATConv(nn.Module):
             with torch.no_grad():
                 self._cache.attention = key, attend(operator, filter, self.k, self.include_unreachable)
         return self._cache.attention[1]
+
+    @property
+    def operator_filter(self) -> SpectralFilter:
+        """The filter as operators take it: that of all stacked runs."""
+        return self._cache.filter_of(self.filter, self.runs)
 
     @property
     def directed(self) -> bool:

@@ -1,14 +1,16 @@
 """Sparse attention over node pairs: select, normalise, aggregate."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
 import torch
 from torch import Tensor
 
-from asgat.filters.filter_stack import FilterStack
+from asgat.filters.filter_stack import as_stack
 from asgat.filters.spectral_filter import SpectralFilter
-from asgat.kernels import dropout, gather_sum, row_softmax
+from asgat.kernels import dropout, gather_elu, gather_sum, row_softmax
+from asgat.kernels.attention_sum import attention_sum, fits_attention_sum
 from asgat.kernels.dropout import Probability, drops
 from asgat.kernels.each_run import each_run
 from asgat.spectral.certificate import Certificate
@@ -25,44 +27,84 @@ class SparseAttention:
 
     Attributes:
         index: attended nodes u, [heads, N, k].
-        weight: attention weights, [heads, N, k].
         num_nodes: number of nodes that can be attended to.
         certificate: how far the selection can be from the best of all nodes, where it was asked for.
     """
 
     index: Tensor
-    weight: Tensor
+    _weight: Tensor | None  # None until it is used, where the scores are given: layers fuse the softmax into their sums
     num_nodes: int
     certificate: Certificate | None = None
+    _score: Tensor | None = None
+
+    @property
+    def weight(self) -> Tensor:
+        """Attention weights, [heads, N, k]."""
+        if self._weight is None:
+            assert self._score is not None
+            weight = row_softmax(self._score)
+            if torch.compiler.is_compiling():
+                return weight
+            object.__setattr__(self, "_weight", weight)
+        assert self._weight is not None
+        return self._weight
 
     @property
     def heads(self) -> int:
-        return self.weight.size(-3)
+        return self.index.size(-3)
 
     def dropout(self, p: Probability, training: bool = True) -> Self:
         """The same attention with weights zeroed at random and the others scaled up, as in GAT."""
-        return replace(self, weight=dropout(self.weight, p)) if drops(p, training) else self
+        return self._weighted(dropout(self.weight, p)) if drops(p, training) else self
 
     def scale(self, factor: Tensor) -> Self:
         """The same attention with every head's weights times a factor [heads]."""
-        return replace(self, weight=each_run(3, lambda own, by: own * by[..., None, None], self.weight, factor))
+        return self._weighted(each_run(3, lambda own, by: own * by[..., None, None], self.weight, factor))
 
     def unsqueeze(self) -> Self:
         """The same attention as that of a stack of one run."""
-        return replace(self, index=self.index.unsqueeze(0), weight=self.weight.unsqueeze(0))
+        weight, score = (None if part is None else part.unsqueeze(0) for part in (self._weight, self._score))
+        return replace(self, index=self.index.unsqueeze(0), _weight=weight, _score=score)
 
-    def aggregate(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
+    def _weighted(self, weight: Tensor) -> Self:
+        return replace(self, _weight=weight, _score=None)
+
+    def aggregate(
+        self,
+        x: Tensor,
+        bias: Tensor | None = None,
+        p: Probability = 0.0,
+        training: bool = False,
+        factor: Tensor | None = None,
+        elu: bool = False,
+        dropped: tuple[Tensor, Tensor] | None = None,
+    ) -> Tensor:
         r""":math:`\sum_u a_{vu} x_u + b` per head: [N, F] → [heads, N, F], O(heads · N · k · F), nothing N×N.
 
-        ``bias`` is [heads, F].
+        ``bias`` is [heads, F]. Before, :meth:`dropout` with ``p`` and :meth:`scale` with ``factor``. With ``elu``
+        the result is that of the sums, under dropout with the probabilities and seeds in ``dropped``, whose places are
+        those of [N, heads · F].
         """
+        score = self._score
+        if not elu and factor is None and score is not None and fits_attention_sum(score, x):
+            one = score.dim() == 3
+            given = score, self.index, x, bias
+            stacked = [part.unsqueeze(0) if one and part is not None else part for part in given]
+            out = attention_sum(*stacked, p, training).transpose(-3, -2)  # type: ignore[arg-type]
+            return out.squeeze(0) if one else out
+        kept = self.dropout(p, training)
+        return (kept if factor is None else kept.scale(factor))._sums(x, bias, elu, dropped)
+
+    def _sums(self, x: Tensor, bias: Tensor | None, elu: bool, dropped: tuple[Tensor, Tensor] | None) -> Tensor:
         *runs, heads, rows, _ = self.index.shape
         # Rows outermost: heads end up next to each other, so that concatenating them later copies nothing.
         index, weight = (part.transpose(-3, -2).flatten(0, -2) for part in (self.index, self.weight))
         if runs:  # one graph next to the other
             first = x.size(-2) * torch.arange(runs[0], device=x.device)
             index = index + first.to(index.dtype).repeat_interleave(rows * heads).unsqueeze(1)
-        return gather_sum(x.flatten(0, -2), index, weight, bias).view(*runs, rows, heads, x.size(-1)).transpose(-3, -2)
+        flat = x.flatten(0, -2), index, weight, bias
+        out = gather_elu(*flat, *(dropped or ())) if elu else gather_sum(*flat)
+        return out.view(*runs, rows, heads, x.size(-1)).transpose(-3, -2)
 
     def density(self) -> float:
         """Share of the heads · N · N possible weights that are not zero."""
@@ -97,28 +139,57 @@ def attend(
         include_unreachable: let nodes of other components, with score 0, compete (the paper's letter).
         certified: also bound the error of the selection.
     """
+    (found,) = attend_each(operator, [filter], k, include_unreachable, certified)
+    return found
+
+
+def attend_each(
+    operator: SpectralOperator,
+    filters: Sequence[SpectralFilter],
+    k: int | None,
+    include_unreachable: bool = False,
+    certified: bool = False,
+) -> list[SparseAttention]:
+    """What :func:`attend` gives for each of several filters, which an operator may compute at once."""
     check_k(k)
     if torch.is_autocast_enabled(operator.device.type):  # half precision would select other nodes
         with torch.autocast(operator.device.type, enabled=False):
-            return attend(operator, filter, k, include_unreachable, certified)
-    if isinstance(filter, FilterStack) and not operator.stacks_heads:
-        each = [attend(operator, single, k, include_unreachable) for single in filter.each()]
-        index, weight = (torch.stack(parts) for parts in zip(*((one.index, one.weight) for one in each), strict=True))
-        return SparseAttention(index, weight, operator.num_nodes)
-    index, score = operator.select(filter, k, include_unreachable)
-    certificate = operator.certify(filter, index, score) if certified else None
-    weight = row_softmax(score)
-    if isinstance(filter, FilterStack):
-        shape = filter.runs, weight.size(0) // filter.runs, *weight.shape[1:]
-        index, weight = index.view(shape), weight.view(shape)
-    return SparseAttention(index, weight, operator.num_nodes, certificate)
+            return attend_each(operator, filters, k, include_unreachable, certified)
+    stacks = [as_stack(filter) for filter in filters]
+    if any(stack is not None for stack in stacks) and not operator.stacks_heads:
+        return [
+            _side_by_side(attend_each(operator, stack.each(), k, include_unreachable))
+            if stack is not None
+            else attend(operator, filter, k, include_unreachable, certified)
+            for filter, stack in zip(filters, stacks, strict=True)
+        ]
+    if k is None:
+        scored = [operator.select(filter, None, include_unreachable) for filter in filters]
+    else:
+        scored = operator.top_each(filters, k, include_unreachable)
+    found = []
+    for filter, stack, (index, score) in zip(filters, stacks, scored, strict=True):
+        certificate = operator.certify(filter, index, score) if certified else None
+        if stack is not None:
+            shape = stack.runs, score.size(0) // stack.runs, *score.shape[1:]
+            index, score = index.view(shape), score.view(shape)
+        found.append(SparseAttention(index, None, operator.num_nodes, certificate, score))
+    return found
+
+
+def _side_by_side(each: Sequence[SparseAttention]) -> SparseAttention:
+    """The attention of stacked runs from that of every run."""
+    parts = zip(*((one.index, one._score) for one in each), strict=True)
+    index, score = (torch.stack(part) for part in parts)
+    return SparseAttention(index, None, each[0].num_nodes, _score=score)
 
 
 def filtered(operator: SpectralOperator, filter: SpectralFilter, signal: Tensor) -> Tensor:
     """The signal [N, F] filtered by the response of one head; [R, N, F] for stacked runs, each by its own."""
-    if not isinstance(filter, FilterStack):
+    stack = as_stack(filter)
+    if stack is None:
         return as_signal_operator(operator).apply(filter, signal.reshape(signal.shape[-2:])).view(signal.shape)
     if operator.stacks_heads:
         return as_signal_operator(operator).apply(filter, signal)
-    runs = zip(filter.each(), signal.unbind(), strict=True)
+    runs = zip(stack.each(), signal.unbind(), strict=True)
     return torch.cat([as_signal_operator(operator).apply(single, own) for single, own in runs])

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from asgat.errors import AsgatError
 from asgat.nn.asgat_conv import ASGATConv
+from asgat.nn.attention import SparseAttention, attend_each
 from asgat.nn.filter_conv import SpectralFilterConv
 from asgat.nn.operator_builder import Features, GraphLike
 from asgat.spectral import SpectralOperator
@@ -38,6 +39,14 @@ class AttentionModel(nn.Module, ABC):
     def operator_for(self, x: Features, graph: GraphLike, edge_weight: Tensor | None = None) -> SpectralOperator:
         """The operator of a graph, built unless it already is one or is cached."""
         return self.convs[0].operator_for(x, graph, edge_weight)
+
+    def attentions(self, operator: SpectralOperator) -> list[SparseAttention]:
+        """The attention of every attention layer on a graph, computed at once where the layers allow that."""
+        convs = self.convs
+        if any(conv.filter.fixed for conv in convs) or len({(conv.k, conv.include_unreachable) for conv in convs}) != 1:
+            return [conv.attention(operator) for conv in convs]
+        filters = [conv.operator_filter for conv in convs]
+        return attend_each(operator, filters, convs[0].k, convs[0].include_unreachable)
 
     @torch.no_grad()
     def certificates(self, operator: SpectralOperator) -> list[Certificate]:

@@ -24,7 +24,7 @@ class LayerCache:
             return filter
         if self._filters is None or self._filters.filter is not filter:
             self._filters = FilterStack(filter, runs)
-        return self._filters if runs > 1 else self._filters.each()[0]
+        return self._filters
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "LayerCache":
         return LayerCache()

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from asgat.errors import AsgatError
-from asgat.filters.filter_stack import FilterStack
+from asgat.filters.filter_stack import as_stack
 from asgat.filters.spectral_filter import SpectralFilter
 from asgat.spectral.spectral_operator import SpectralOperator
 
@@ -28,8 +28,8 @@ class SignalOperator(SpectralOperator):
 
         F is a multiple of the number of heads.
         """
-        if isinstance(filter, FilterStack):
-            runs = zip(filter.each(), signal.unbind(), strict=True)
+        if (stack := as_stack(filter)) is not None:
+            runs = zip(stack.each(), signal.unbind(), strict=True)
             return torch.stack([self.filter_channels(single, own) for single, own in runs])
         filtered = self.apply(filter, signal.view(signal.size(0), filter.heads, -1).transpose(0, 1))
         return filtered.transpose(0, 1).reshape(signal.shape)

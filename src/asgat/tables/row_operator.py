@@ -1,7 +1,7 @@
 """Scores on rows of a candidate table: all of them, or those that one rank or one batch holds."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 from weakref import WeakKeyDictionary
@@ -16,7 +16,7 @@ from asgat.spectral.certificate import Certificate, certify
 from asgat.spectral.chebyshev_interpolation import ChebyshevInterpolation
 from asgat.spectral.spectral_operator import UNREACHABLE, SpectralOperator
 from asgat.tables.candidate_table import ROUNDING, CandidateTable
-from asgat.tables.held_selections import held_selection, hold_selection
+from asgat.tables.held_selections import Key, Selection, held_selection, hold_selection
 
 
 class RowOperator(SpectralOperator):
@@ -130,38 +130,80 @@ class RowOperator(SpectralOperator):
         return table.index[entry].long(), score.masked_fill(~there, 0.0 if include_unreachable else UNREACHABLE)
 
     def top(self, filter: SpectralFilter, k: int, include_unreachable: bool = False) -> tuple[Tensor, Tensor]:
+        (found,) = self.top_each([filter], k, include_unreachable)
+        return found
+
+    def top_each(
+        self, filters: Sequence[SpectralFilter], k: int, include_unreachable: bool = False
+    ) -> list[tuple[Tensor, Tensor]]:
+        """See :meth:`SpectralOperator.top_each`: one pass over the table, most of whose time is reading."""
         if include_unreachable:
             raise AsgatError("include_unreachable needs all pairs, but a table holds only some; use ChebyshevOperator.")
         if k > self.candidates:
             raise AsgatError(f"k = {k} needs at least as many candidates, but there are {self.candidates}.")
-        coefficients = self.coefficients(filter)
+        coefficients = [self.coefficients(filter) for filter in filters]
+        given = [c.detach() for c in coefficients] if self.exact_sums else coefficients
+        on_cpu = self.device.type == "cpu" and not torch.compiler.is_compiling()
+        selected = (self._remembered if on_cpu else self._select_on_device)(filters, given, k)
         if not self.exact_sums:
-            index, _, score = self._select(filter, coefficients, k)
-            return index, score
-        index, position, score = self._select(filter, coefficients.detach(), k)
-        return index, rescore(self.table.value, self.shared(coefficients), position, score.double())
+            return [(index, score) for index, _, score in selected]
+        return [
+            (index, rescore(self.table.value, self.shared(c), position, score.double()))
+            for (index, position, score), c in zip(selected, coefficients, strict=True)
+        ]
 
-    def _select(self, filter: SpectralFilter, coefficients: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Nodes, entries and scores of the selection. Padding, entry -1, gets the last entry's node."""
-        value = self.table.value
-        if coefficients.is_cuda or torch.compiler.is_compiling():  # comparing coefficients would wait for the device
-            if (held := held_selection((self, filter, k))) is not None:
+    def _remembered(self, filters: Sequence[SpectralFilter], coefficients: list[Tensor], k: int) -> list[Selection]:
+        """Selections, made once for equal coefficients: an epoch trains with filters that were just evaluated."""
+        self._remember(dict(zip(filters, coefficients, strict=True)), k)
+        found = []
+        for filter, c in zip(filters, coefficients, strict=True):
+            last, learned = self._selected[filter], c.requires_grad and torch.is_grad_enabled()
+            score = rescore(self.table.value, c, last.position, last.score) if learned else last.score
+            found.append((last.index, last.position, score))
+        return found
+
+    def _select_on_device(
+        self, filters: Sequence[SpectralFilter], coefficients: list[Tensor], k: int
+    ) -> list[Selection]:
+        """Selections where comparing coefficients would wait for the device. Padding gets the last entry's node."""
+        keys: list[Key] = [(self, filter, k) for filter in filters]
+        value, found = self.table.value, []
+        for key, c in zip(keys, coefficients, strict=True):
+            held = held_selection(key)
+            if held is not None:
                 index, position, score = held
-                return index, position, rescore(value, coefficients, position, score)
-            position, score = select_top(value, self._rows, coefficients, k)
+                found.append((index, position, rescore(value, c, position, score)))
+        if len(found) == len(keys):
+            return found
+        positions, scores = select_top(value, self._rows, _joined(coefficients), k)
+        sizes = [c.size(0) for c in coefficients]
+        found = []
+        for key, position, score in zip(keys, torch.split(positions, sizes), torch.split(scores, sizes), strict=True):
             index = self._nodes[position]
-            hold_selection((self, filter, k), (index, position, score.detach()))
-            return index, position, score
+            hold_selection(key, (index, position, score.detach()))
+            found.append((index, position, score))
+        return found
+
+    @torch.no_grad()
+    def _remember(self, coefficients: dict[SpectralFilter, Tensor], k: int) -> None:
+        """Selects for all filters at once whose coefficients are not those of the last selection."""
+        new = {filter: c.detach() for filter, c in coefficients.items() if self._last(filter, c, k) is None}
+        if not new:
+            return
+        hints = [last.position for filter in new if (last := self._selected.get(filter)) is not None]
+        usable = len(hints) == len(new) and all(hint.size(-1) == k for hint in hints)
+        dtype = torch.int32 if self.table.value.size(0) < 2**31 else torch.int64
+        hint = _joined(hints) if usable else torch.empty(0, 0, 0, dtype=dtype)
+        positions, scores = select_top(self.table.value, self._rows, _joined(list(new.values())), k, hint)
+        sizes = [c.size(0) for c in new.values()]
+        for filter, position, score in zip(new, torch.split(positions, sizes), torch.split(scores, sizes), strict=True):
+            self._selected[filter] = _Selection(new[filter], nodes_at(self._nodes, position), position, score)
+
+    def _last(self, filter: SpectralFilter, coefficients: Tensor, k: int) -> "_Selection | None":
+        """The last selection of a filter if it was for the same coefficients and k."""
         last = self._selected.get(filter)
-        hint = torch.empty(0, 0, 0, dtype=torch.int32 if value.size(0) < 2**31 else torch.int64)
-        if last is not None and last.position.size(-1) == k:
-            if torch.equal(last.coefficients, coefficients):  # an epoch trains with the filters evaluated before
-                return last.index, last.position, rescore(value, coefficients, last.position, last.score)
-            hint = last.position
-        position, score = select_top(value, self._rows, coefficients, k, hint)
-        index = nodes_at(self._nodes, position)
-        self._selected[filter] = _Selection(coefficients.detach(), index, position, score.detach())
-        return index, position, score
+        same = last is not None and last.position.size(-1) == k and torch.equal(last.coefficients, coefficients)
+        return last if same else None
 
     def certify(self, filter: SpectralFilter, index: Tensor, score: Tensor) -> Certificate:
         """Proven bounds on the error of the rows :meth:`top` selected; O(heads · N · R)."""
@@ -198,3 +240,7 @@ def _largest_magnitudes(table: CandidateTable) -> Tensor:
     for i in range(table.order + 1):
         largest[:, i].scatter_reduce_(0, owner, table.value[:, i].abs().float(), "amax")
     return largest
+
+
+def _joined(parts: list[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(parts)

@@ -105,6 +105,11 @@ class TableOperator(GraphOperator):
     def top(self, filter: SpectralFilter, k: int, include_unreachable: bool = False) -> tuple[Tensor, Tensor]:
         return self.rows.top(filter, k, include_unreachable)
 
+    def top_each(
+        self, filters: Sequence[SpectralFilter], k: int, include_unreachable: bool = False
+    ) -> list[tuple[Tensor, Tensor]]:
+        return self.rows.top_each(filters, k, include_unreachable)
+
     @property
     def stacks_heads(self) -> bool:
         return not self.records_fallbacks  # a fit that fails is replaced for all heads of the call

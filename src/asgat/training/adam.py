@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from asgat.kernels.adam import BLOCK, adam_step
+from asgat.kernels.adam import BLOCK, JOINED, adam_step
 from asgat.kernels.backend import is_compiled
-from asgat.training.flat_parameters import FlatParameters
+from asgat.training.flat_parameters import FlatParameters, joined
 
 BETA1, BETA2, EPS = 0.9, 0.999, 1e-8
 
@@ -19,8 +19,9 @@ class Adam:
 
     On the CPU the fused kernel gets the rows of stacked parameters as separate tensors: it rounds the last entries of a
     tensor differently, so that a run's weights would otherwise depend on the runs it is stacked with. On CUDA all
-    parameters become views of one tensor, ``flat``, which one kernel of our own updates: PyTorch's has a program for
-    every 65,536 entries, too few to fill the device. Nothing waits for the device.
+    parameters become views of one tensor, ``flat``, which a kernel of our own updates: PyTorch's has a program for
+    every 65,536 entries, too few to fill the device. Small gradients are joined for it, a large one takes a launch.
+    Nothing waits for the device.
 
     Args:
         parameters: of all runs, [runs, ...] each if ``stacked``; otherwise those of a single run.
@@ -34,7 +35,7 @@ class Adam:
         stacked: bool,
         decoupled: bool = False,
     ) -> None:
-        self.stacked, self.decoupled = stacked, decoupled
+        self.stacked, self.decoupled, self.rates = stacked, decoupled, list(rates)
         self.update = torch._fused_adamw_ if decoupled else torch._fused_adam_
         device = parameters[0].device
         one_type = len({value.dtype for value in parameters}) == 1
@@ -45,12 +46,15 @@ class Adam:
         if self.flat is not None:
             self._moments = torch.zeros_like(self.flat.value), torch.zeros_like(self.flat.value)
             moments = self.flat.views(self._moments[0]), self.flat.views(self._moments[1])
-            self._blocks = self.flat.blocks(len(rates), BLOCK)
+            self._groups = [(own, self.flat.blocks(own, len(rates), BLOCK)) for own in self.flat.groups(JOINED)]
             self._rates = torch.tensor(rates, dtype=torch.float64, device=device)
         self.parameters = self._rows([value.detach() for value in parameters])
         self.exp_avg, self.exp_avg_sq = self._rows(moments[0]), self._rows(moments[1])
         self._steps = torch.zeros(len(rates), len(parameters), device=device)
         self.steps = [list(row.unbind()) for row in self._steps.unbind()]
+        self._whole = None
+        if len(rates) == 1 and self.flat is None:  # of a single run the tensors themselves are the rows
+            self._whole = [value.detach() for value in parameters], *moments, self.steps[0]
         self.groups: dict[tuple[float, float], list[int]] = defaultdict(list)
         for row, rate in enumerate(rates):
             self.groups[rate].append(row)
@@ -66,32 +70,40 @@ class Adam:
         """One step of all runs; a parameter without gradient stays as it is."""
         if self.flat is not None and all(gradient is not None for gradient in gradients):
             self._steps.add_(1)
-            joined = self.flat.join([gradient for gradient in gradients if gradient is not None])
-            adam_step(
-                self.flat.value, joined, *self._moments, self._blocks, self._rates, self._steps,
-                BETA1, BETA2, EPS, self.decoupled, BLOCK,
-            )  # fmt: skip
+            for group, blocks in self._groups:
+                own = joined([gradient for i in group if (gradient := gradients[i]) is not None])
+                adam_step(
+                    self.flat.value, own, *self._moments, blocks, self._rates, self._steps,
+                    BETA1, BETA2, EPS, self.decoupled, BLOCK,
+                )  # fmt: skip
+            return
+        if self._whole is not None and all(gradient is not None for gradient in gradients):
+            self._steps.add_(1)
+            parameters, means, squares, steps = self._whole
+            self._update(parameters, [g.contiguous() for g in gradients if g is not None], means, squares, steps, 0)
             return
         used = [i for i, gradient in enumerate(gradients) if gradient is not None]
         given = self._rows([gradient.contiguous() for gradient in gradients if gradient is not None])
-        for (lr, weight_decay), rows in self.groups.items():
+        for rows in self.groups.values():
             steps = [self.steps[row][i] for row in rows for i in used]
             torch._foreach_add_(steps, 1)
-            self.update(
-                [self.parameters[row][i] for row in rows for i in used],
-                [gradient for row in rows for gradient in given[row]],
-                [self.exp_avg[row][i] for row in rows for i in used],
-                [self.exp_avg_sq[row][i] for row in rows for i in used],
-                [],
-                steps,
-                lr=lr,
-                beta1=BETA1,
-                beta2=BETA2,
-                weight_decay=weight_decay,
-                eps=EPS,
-                amsgrad=False,
-                maximize=False,
-            )
+            parts = self.parameters, self.exp_avg, self.exp_avg_sq
+            parameters, means, squares = ([part[row][i] for row in rows for i in used] for part in parts)
+            self._update(parameters, [value for row in rows for value in given[row]], means, squares, steps, rows[0])
+
+    def _update(
+        self,
+        parameters: list[Tensor],
+        gradients: list[Tensor],
+        means: list[Tensor],
+        squares: list[Tensor],
+        steps: list[Tensor],
+        row: int,
+    ) -> None:
+        """One step of some tensors, with the rates of a run."""
+        lr, weight_decay = self.rates[row]
+        rates = {"lr": lr, "weight_decay": weight_decay, "beta1": BETA1, "beta2": BETA2, "eps": EPS}
+        self.update(parameters, gradients, means, squares, [], steps, **rates, amsgrad=False, maximize=False)
 
     def state(self, row: int) -> dict[str, Tensor]:
         """The moments and step counts of a run, as views that can be copied from and into."""

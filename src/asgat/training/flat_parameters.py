@@ -25,10 +25,6 @@ class FlatParameters:
             self.begins.append(size)
             size += -(-shape.numel() // ALIGNED) * ALIGNED
         self.value = parameters[0].new_zeros(size).detach()
-        self._gaps = [
-            self.value.new_zeros(end - begin - shape.numel())
-            for begin, end, shape in zip(self.begins, [*self.begins[1:], size], self.shapes, strict=True)
-        ]
         with torch.no_grad():
             for parameter, own in zip(parameters, self.views(self.value), strict=True):
                 own.copy_(parameter)
@@ -41,21 +37,27 @@ class FlatParameters:
             for begin, shape in zip(self.begins, self.shapes, strict=True)
         ]
 
-    def join(self, gradients: Sequence[Tensor]) -> Tensor:
-        """Tensors of the parameters' shapes as one of the layout of ``value``."""
-        return torch.cat([part for pair in zip(gradients, self._gaps, strict=True) for part in _flat(pair)])
+    def groups(self, most: int) -> list[list[int]]:
+        """Numbers of parameters whose gradients are joined: all with at most ``most`` entries, and each other alone."""
+        small = [i for i, shape in enumerate(self.shapes) if shape.numel() <= most]
+        large = [[i] for i, shape in enumerate(self.shapes) if shape.numel() > most]
+        return [small, *large] if small else large
 
-    def blocks(self, runs: int, size: int) -> Tensor:
-        """Begin, end and run of pieces of at most ``size`` entries of one run and parameter, [pieces, 3]."""
-        rows = []
-        for begin, shape in zip(self.begins, self.shapes, strict=True):
-            own = shape.numel() // runs
+    def blocks(self, group: Sequence[int], runs: int, size: int) -> Tensor:
+        """Pieces of at most ``size`` entries of one run and parameter of a group, [pieces, 4]: begin, end, run, and the
+        begin in the joined gradients of the group."""
+        rows, joined = [], 0
+        for i in group:
+            own = self.shapes[i].numel() // runs
             for run in range(runs):
-                first, last = begin + run * own, begin + (run + 1) * own
-                rows += [(start, min(start + size, last), run) for start in range(first, last, size)]
-        return torch.tensor(rows, dtype=torch.int64, device=self.value.device).view(-1, 3)
+                first = self.begins[i] + run * own
+                for start in range(0, own, size):
+                    rows.append((first + start, first + min(start + size, own), run, joined + run * own + start))
+            joined += runs * own
+        return torch.tensor(rows, dtype=torch.int64, device=self.value.device).view(-1, 4)
 
 
-def _flat(pair: tuple[Tensor, Tensor]) -> list[Tensor]:
-    gradient, gap = pair
-    return [gradient.reshape(-1), gap] if gap.numel() else [gradient.reshape(-1)]
+def joined(gradients: Sequence[Tensor]) -> Tensor:
+    """The gradients of a group, one after the other; a single one is not copied."""
+    parts = [gradient.reshape(-1) for gradient in gradients]
+    return parts[0] if len(parts) == 1 else torch.cat(parts)

@@ -7,6 +7,8 @@ from typing import Any
 import numba
 import numpy as np
 import torch
+from numba.core import types
+from numba.extending import intrinsic
 from torch import Tensor
 
 # Sums may be reordered and multiply-adds fused, but NaN and infinity keep their meaning.
@@ -59,3 +61,15 @@ def view(tensor: Tensor) -> np.ndarray[Any, Any]:
     """The tensor as a numpy array on the same memory (copied only if it is not contiguous)."""
     array: np.ndarray[Any, Any] = tensor.detach().contiguous().numpy()
     return array
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def pointer(context: Any, address: Any, example: Any) -> Any:
+    """In compiled code, the memory at an address as numbers of the dtype of an array, for ``numba.carray``. For many
+    small tensors: ``data_ptr()`` takes a tenth of the time of a view."""
+    signature = types.CPointer(example.dtype)(address, example)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
+
+    return signature, generate

@@ -1,4 +1,4 @@
-"""CUDA kernel of :class:`asgat.training.adam.Adam`: all parameters of all runs in one launch."""
+"""CUDA kernel of :class:`asgat.training.adam.Adam`: many parameters of all runs in one launch."""
 
 import math
 
@@ -15,8 +15,9 @@ def adam_step(
     """Updates ``value``, ``mean`` and ``square`` in place.
 
     Args:
-        value, grad, mean, square: parameters, their gradients and the two moments, one dimension each.
-        blocks: begin, end and run of each program's entries, [programs, 3].
+        value, mean, square: parameters and the two moments, one dimension each.
+        grad: gradients of some of the parameters, one dimension.
+        blocks: begin, end and run of each program's entries, and where their gradients begin, [programs, 4].
         rates: learning rate and weight decay of each run, [runs, 2], in double precision.
         steps: number of this step for each run, [runs, parameters]; the first column counts.
         size: entries per program at most, a power of two.
@@ -34,14 +35,14 @@ def _adam_kernel(
     steps: tl.tensor, stride: tl.tensor, BETA1: tl.constexpr, BETA2: tl.constexpr, LOG_BETA1: tl.constexpr,
     LOG_BETA2: tl.constexpr, EPS: tl.constexpr, DECOUPLED: tl.constexpr, BLOCK: tl.constexpr,
 ) -> None:  # fmt: skip
-    block = blocks + 3 * tl.program_id(0)
+    block = blocks + 4 * tl.program_id(0)
     place = tl.load(block) + tl.arange(0, BLOCK)
     within = place < tl.load(block + 1)
     run = tl.load(block + 2)
     rate, decay = tl.load(rates + 2 * run), tl.load(rates + 2 * run + 1)
     count = tl.load(steps + run * stride).to(tl.float64)
     p = tl.load(value + place, mask=within, other=0.0)
-    g = tl.load(grad + place, mask=within, other=0.0)
+    g = tl.load(grad + tl.load(block + 3) + tl.arange(0, BLOCK), mask=within, other=0.0)
     m = tl.load(mean + place, mask=within, other=0.0)
     v = tl.load(square + place, mask=within, other=0.0)
     if DECOUPLED:

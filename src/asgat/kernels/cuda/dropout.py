@@ -20,12 +20,24 @@ def dropout_runs(x: Tensor, p: Tensor, seed: Tensor) -> Tensor:
 
 @triton.jit  # type: ignore[untyped-decorator,unused-ignore]
 def _mix(word: tl.tensor) -> tl.tensor:
-    """As on the CPU, in the low half of 64 bits, to avoid conversions."""
+    """As on the CPU."""
     word = word ^ (word >> 16)
-    word = (word * 0x7FEB352D) & 0xFFFFFFFF
+    word = word * 0x7FEB352D
     word = word ^ (word >> 15)
-    word = (word * 0x846CA68B) & 0xFFFFFFFF
+    word = word * 0x846CA68B
     return word ^ (word >> 16)
+
+
+@triton.jit  # type: ignore[untyped-decorator,unused-ignore]
+def kept_scale(place: tl.tensor, seed: tl.tensor, chance: tl.tensor) -> tl.tensor:
+    """What the entries at some places, in 64 bits, are multiplied by: 0, or 1 / (1 - chance) if they are kept.
+
+    ``chance`` is in double precision.
+    """
+    low, high = seed.to(tl.uint32), (seed >> 32).to(tl.uint32)
+    word = _mix(_mix(place.to(tl.uint32) ^ low) + high + (place >> 32).to(tl.uint32))
+    limit = tl.minimum(chance * 4294967296.0, 4294967295.0).to(tl.int64).to(tl.uint32)
+    return tl.where(word >= limit, 1.0 / (1.0 - chance), 0.0)
 
 
 @triton.jit(do_not_specialize=["size", "stride"])  # type: ignore[untyped-decorator,unused-ignore]
@@ -36,11 +48,7 @@ def _drop_kernel(
     run = tl.program_id(1).to(tl.int64)
     place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     within = place < size
-    drawn = tl.load(seed + run)
-    low, high = drawn & 0xFFFFFFFF, drawn >> 32
-    word = _mix((_mix((place & 0xFFFFFFFF) ^ low) + high + (place >> 32)) & 0xFFFFFFFF)
     held = tl.load(x + run * stride + place, mask=within, other=0.0)
-    chance = tl.load(p + run)  # in double precision
-    limit = tl.minimum(chance * 4294967296.0, 4294967295.0).to(tl.int64)
-    kept = tl.where(word >= limit, held * (1.0 / (1.0 - chance)).to(held.dtype), 0.0)
+    scale = kept_scale(place, tl.load(seed + run), tl.load(p + run)).to(held.dtype)
+    kept = tl.where(scale > 0.0, held * scale, 0.0)  # also of infinite entries
     tl.store(out + run * size + place, kept.to(out.dtype.element_ty), mask=within)

@@ -1,0 +1,198 @@
+"""CPU kernels of :func:`asgat.kernels.attention_sum.attention_sum`: every head a few rows at a time."""
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from numba import prange
+from torch import Tensor
+
+from asgat.kernels.cpu.gather_sum import gather_sum, gather_sum_grad_x
+from asgat.kernels.cpu.jit import FUSED, RELAXED, SERIAL_WORK, compiled, in_blocks, view
+
+Array = np.ndarray[Any, Any]
+Seeds = tuple[Tensor, Tensor] | None  # probability and seed of every run
+
+ROWS = 64  # go through softmax, dropout and sums at once, so that their weights stay in the first-level cache
+SCATTERED = 1 << 22  # bytes of a gradient to x that is written to at random
+
+
+def attention_sum(
+    score: Tensor, index: Tensor, x: Tensor, bias: Tensor | None, seeds: Seeds
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The output, the weights, and the weights under dropout by rows, [R, N, H, K]. Sums are those of
+    :func:`asgat.kernels.cpu.gather_sum.gather_sum`, a run at a time."""
+    runs, heads, rows, size = score.shape
+    weight = torch.empty(score.shape, dtype=score.dtype)
+    kept = torch.empty(runs, rows, heads, size, dtype=score.dtype)
+    in_blocks(
+        16 * score.numel(), rows, _weigh_rows, _weigh_blocks, view(score), *_arrays(seeds), weight.numpy(), kept.numpy()
+    )
+    each = [
+        gather_sum(own, at.reshape(-1, size), w.view(-1, size), None if bias is None else bias[run])
+        for run, (own, at, w) in enumerate(zip(x, index.transpose(1, 2), kept, strict=True))
+    ]
+    out = each[0].unsqueeze(0) if runs == 1 else torch.stack(each)
+    return out.view(runs, rows, heads, -1), weight, kept
+
+
+def attention_sum_grad(
+    grad: Tensor, index: Tensor, x: Tensor, weight: Tensor, kept: Tensor, needs_x: bool
+) -> tuple[Tensor, Tensor | None]:
+    """Gradients to the scores and to x."""
+    runs, heads, rows, size = weight.shape
+    work, own_bytes = x.size(-1) * weight[0].numel(), x.element_size() * x[0].numel()
+    # By the size of a run alone: the order of sums must not depend on threads or on other runs.
+    scatter = needs_x and work < SERIAL_WORK and own_bytes <= SCATTERED
+    to_score, grad, by_row = torch.empty(weight.shape, dtype=weight.dtype), grad.contiguous(), index.transpose(1, 2)
+    to_x = torch.zeros(x.shape if scatter else (0, 0, 0), dtype=x.dtype)
+    arguments = view(grad), view(by_row), view(x), view(weight), kept.numpy(), to_score.numpy(), to_x.numpy()
+    if scatter:
+        _grad_rows(*arguments, 0, rows)
+    else:
+        in_blocks(runs * work, rows, _grad_rows, _grad_blocks, *arguments)
+    if not needs_x or scatter:
+        return to_score, to_x if needs_x else None
+    each = [
+        gather_sum_grad_x(own.view(rows * heads, -1), at.reshape(-1, size), w.view(-1, size), x.size(-2))
+        for own, at, w in zip(grad, by_row, kept, strict=True)
+    ]
+    return to_score, each[0].unsqueeze(0) if runs == 1 else torch.stack(each)
+
+
+def _arrays(seeds: Seeds) -> tuple[Array, Array]:
+    if seeds is None:
+        return _NONE
+    return seeds[0].numpy(), seeds[1].numpy()
+
+
+_NONE = np.empty(0), np.empty(0, np.int64)
+
+
+# The same functions as in row_softmax.py and dropout.py: compiled code calls functions of its own file only.
+
+
+@compiled(FUSED)
+def _exp(x: Any) -> Any:
+    bounded = max(x, np.float32(-87.0))
+    n = np.floor(bounded * np.float32(1.4426950408889634) + np.float32(0.5))
+    r = (bounded - n * np.float32(0.693359375)) + n * np.float32(2.12194440e-4)
+    p = np.float32(1 / 120) + r * np.float32(1 / 720)
+    p = np.float32(1 / 6) + r * (np.float32(1 / 24) + r * p)
+    p = np.float32(1.0) + r * (np.float32(1.0) + r * (np.float32(0.5) + r * p))
+    power = np.uint32((np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32)
+    return p * power if x >= np.float32(-87.0) else np.float32(0.0)
+
+
+@compiled(FUSED)
+def _softmax(score: Array, out: Array) -> None:
+    rows, size = score.shape
+    for row in range(rows):
+        largest = score[row, 0]
+        for j in range(1, size):
+            largest = max(largest, score[row, j])
+        for j in range(size):
+            out[row, j] = score[row, j] - largest
+    flat = out.reshape(-1)
+    if out.itemsize == 4:
+        for i in range(flat.size):
+            flat[i] = _exp(np.float32(flat[i]))
+    else:
+        for i in range(flat.size):
+            flat[i] = math.exp(flat[i])
+    for row in range(rows):
+        total = out.dtype.type(0)
+        for j in range(size):
+            total += out[row, j]
+        for j in range(size):
+            out[row, j] /= total
+
+
+@compiled(FUSED)
+def _mix(word: Any) -> Any:
+    word = np.uint32(word ^ (word >> np.uint32(16)))
+    word = np.uint32(word * np.uint32(0x7FEB352D))
+    word = np.uint32(word ^ (word >> np.uint32(15)))
+    word = np.uint32(word * np.uint32(0x846CA68B))
+    return np.uint32(word ^ (word >> np.uint32(16)))
+
+
+@compiled(FUSED)
+def _factors(p: Array, seed: Array, run: int, begin: int, out: Array) -> None:
+    """What dropout multiplies the weights of a run from place ``begin`` on by: 0 or a scale; 1 without dropout."""
+    if not p.size:
+        out[:] = 1
+        return
+    scale, zero = out.dtype.type(1.0 / (1.0 - p[run])), out.dtype.type(0)
+    limit = np.uint32(min(p[run] * 2.0**32, 2.0**32 - 1))
+    low, high = np.uint32(seed[run] & 0xFFFFFFFF), np.uint32(seed[run] >> 32)
+    first, done = begin, 0
+    while done < out.size:  # in parts without a multiple of 2^32 inside
+        upper = first >> 32
+        count = min(out.size - done, ((upper + 1) << 32) - first)
+        start, second, target = np.uint32(first), np.uint32(high + np.uint32(upper)), out[done : done + count]
+        for i in range(count):
+            word = _mix(np.uint32(_mix(np.uint32(np.uint32(start + np.uint32(i)) ^ low)) + second))
+            target[i] = scale if word >= limit else zero
+        first, done = first + count, done + count
+
+
+@compiled(FUSED)
+def _weigh_rows(score: Array, p: Array, seed: Array, weight: Array, kept: Array, start: int, stop: int) -> None:
+    runs, heads, rows, size = score.shape
+    held = np.empty(ROWS * size, kept.dtype)
+    for run in range(runs):
+        for head in range(heads):
+            for begin in range(start, stop, ROWS):
+                end = min(begin + ROWS, stop)
+                own = weight[run, head, begin:end]
+                _softmax(score[run, head, begin:end], own)
+                factor = held[: own.size]
+                _factors(p, seed, run, (head * rows + begin) * size, factor)
+                for row in range(begin, end):
+                    for j in range(size):
+                        kept[run, row, head, j] = factor[(row - begin) * size + j] * weight[run, head, row, j]
+
+
+@compiled(FUSED, parallel=True)
+def _weigh_blocks(score: Array, p: Array, seed: Array, weight: Array, kept: Array, blocks: int) -> None:
+    rows = score.shape[2]
+    for block in prange(blocks):
+        _weigh_rows(score, p, seed, weight, kept, rows * block // blocks, rows * (block + 1) // blocks)
+
+
+@compiled(RELAXED)
+def _grad_rows(
+    grad: Array, index: Array, x: Array, weight: Array, kept: Array, to_score: Array, to_x: Array, start: int,
+    stop: int,
+) -> None:  # fmt: skip
+    """A weight that dropout set to 0 has no gradient of its own, and one that is 0 itself gives none to its score."""
+    runs, heads, _, size = weight.shape
+    width = grad.shape[3]
+    for run in range(runs):
+        for row in range(start, stop):
+            for head in range(heads):
+                mean = grad.dtype.type(0)
+                for j in range(size):
+                    source, scale = index[run, row, head, j], kept[run, row, head, j]
+                    total = grad.dtype.type(0)
+                    if to_x.shape[0]:
+                        for f in range(width):
+                            to_x[run, source, f] += scale * grad[run, row, head, f]
+                    for f in range(width):
+                        total += grad[run, row, head, f] * x[run, source, f]
+                    total *= scale
+                    to_score[run, head, row, j] = total
+                    mean += total
+                for j in range(size):
+                    to_score[run, head, row, j] -= weight[run, head, row, j] * mean
+
+
+@compiled(RELAXED, parallel=True)
+def _grad_blocks(
+    grad: Array, index: Array, x: Array, weight: Array, kept: Array, to_score: Array, to_x: Array, blocks: int
+) -> None:
+    rows = weight.shape[2]
+    for block in prange(blocks):
+        _grad_rows(grad, index, x, weight, kept, to_score, to_x, rows * block // blocks, rows * (block + 1) // blocks)
