@@ -164,7 +164,7 @@ class RowOperator(SpectralOperator):
         hint = _joined(hints) if usable else torch.empty(0, 0, 0, dtype=dtype)
         positions, scores = select_top(self.table.value, self._rows, _joined(list(new.values())), k, hint)
         sizes = [c.size(0) for c in new.values()]
-        for filter, position, score in zip(new, positions.split(sizes), scores.split(sizes), strict=True):
+        for filter, position, score in zip(new, torch.split(positions, sizes), torch.split(scores, sizes), strict=True):
             self._selected[filter] = _Selection(new[filter], nodes_at(self._nodes, position), position, score)
 
     def _last(self, filter: SpectralFilter, coefficients: Tensor, k: int) -> "_Selection | None":
