@@ -54,6 +54,6 @@ def test_selections_used_again_are_those_of_the_whole_table(name, real_data):
     from asgat.data import load_dataset
     from asgat.training.runner import make_task
 
-    data, config = load_dataset(name, real_data), published_config(name)
+    data, config = load_dataset(name, data_dir=real_data), published_config(name)
     task = make_task(data, "asgat-cheb", config, torch.device("cpu"))
     assert_reuse_changes_nothing(task, data.splits[0], config)

@@ -83,7 +83,7 @@ def test_a_run_is_computed_to_the_last_bit_as_alone(scattered, monkeypatch):
     for run in range(3):
         own = [part[run : run + 1].detach() for part in (score, index, x, bias)]
         learned = [part.requires_grad_() for part in (own[0], *own[2:])]
-        alone = fused(*own, (P[run],), SEED[run : run + 1])
+        alone = fused(own[0], own[1], own[2], own[3], (P[run],), SEED[run : run + 1])
         assert torch.equal(alone[0], out[run])
         found = torch.autograd.grad((alone * factor[run]).sum(), learned)
         assert all(torch.equal(a[0], b[run]) for a, b in zip(found, together, strict=True))

@@ -50,9 +50,8 @@ def dropout(x: Tensor, p: Probability, training: bool = True) -> Tensor:
     """
     if not drops(p, training):
         return x
-    single = not isinstance(p, tuple)
     on_cpu = x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64)
-    if single and (not on_cpu or torch.compiler.is_compiling()):
+    if not isinstance(p, tuple) and (not on_cpu or torch.compiler.is_compiling()):
         return F.dropout(x, p)
     return dropout_runs(x, *draw_seeds(p, x.device))
 

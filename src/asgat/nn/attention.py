@@ -87,11 +87,11 @@ class SparseAttention:
         """
         score = self._score
         if not elu and factor is None and score is not None and fits_attention_sum(score, x):
-            one = score.dim() == 3
-            given = score, self.index, x, bias
-            stacked = [part.unsqueeze(0) if one and part is not None else part for part in given]
-            out = attention_sum(*stacked, p, training).transpose(-3, -2)  # type: ignore[arg-type]
-            return out.squeeze(0) if one else out
+            if score.dim() == 4:
+                return attention_sum(score, self.index, x, bias, p, training).transpose(-3, -2)
+            shift = None if bias is None else bias.unsqueeze(0)
+            out = attention_sum(score.unsqueeze(0), self.index.unsqueeze(0), x.unsqueeze(0), shift, p, training)
+            return out.squeeze(0).transpose(-3, -2)
         kept = self.dropout(p, training)
         return (kept if factor is None else kept.scale(factor))._sums(x, bias, elu, dropped)
 

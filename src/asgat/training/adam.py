@@ -102,8 +102,21 @@ class Adam:
     ) -> None:
         """One step of some tensors, with the rates of a run."""
         lr, weight_decay = self.rates[row]
-        rates = {"lr": lr, "weight_decay": weight_decay, "beta1": BETA1, "beta2": BETA2, "eps": EPS}
-        self.update(parameters, gradients, means, squares, [], steps, **rates, amsgrad=False, maximize=False)
+        self.update(
+            parameters,
+            gradients,
+            means,
+            squares,
+            [],
+            steps,
+            lr=lr,
+            beta1=BETA1,
+            beta2=BETA2,
+            weight_decay=weight_decay,
+            eps=EPS,
+            amsgrad=False,
+            maximize=False,
+        )
 
     def state(self, row: int) -> dict[str, Tensor]:
         """The moments and step counts of a run, as views that can be copied from and into."""

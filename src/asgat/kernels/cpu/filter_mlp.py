@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numba
 import numpy as np
 import torch
-from numba import carray
 from torch import Tensor
 
 from asgat.kernels.cpu.jit import FUSED, compiled, pointer, view
@@ -13,6 +13,7 @@ from asgat.kernels.filter_mlp import MAX_HIDDEN
 
 Array = np.ndarray[Any, Any]
 MOST = MAX_HIDDEN + 1  # layers
+carray: Any = numba.carray  # type: ignore[attr-defined]
 
 
 def mlp_coefficients(
@@ -101,13 +102,13 @@ def _layer_grad(back: Array, hidden: Array, weight: Array, to_weight: Array, to_
 
 
 @compiled(FUSED)
-def _weight(places: Any, sizes: Any, layer: int, run: int, example: Array) -> Array:
+def _weight(places: Any, sizes: Any, layer: int, run: int, example: Array) -> Any:
     held = carray(pointer(places[2 * layer], example), (run + 1, sizes[layer + 1], sizes[layer]))
     return held[run]
 
 
 @compiled(FUSED)
-def _bias(places: Any, sizes: Any, layer: int, run: int, example: Array) -> Array:
+def _bias(places: Any, sizes: Any, layer: int, run: int, example: Array) -> Any:
     held = carray(pointer(places[2 * layer + 1], example), (run + 1, sizes[layer + 1]))
     return held[run]
 

@@ -63,13 +63,15 @@ def view(tensor: Tensor) -> np.ndarray[Any, Any]:
     return array
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def pointer(context: Any, address: Any, example: Any) -> Any:
+def _pointer(context: Any, address: Any, example: Any) -> Any:
     """In compiled code, the memory at an address as numbers of the dtype of an array, for ``numba.carray``. For many
     small tensors: ``data_ptr()`` takes a tenth of the time of a view."""
-    signature = types.CPointer(example.dtype)(address, example)
+    signature = types.CPointer(example.dtype)(address, example)  # type: ignore[no-untyped-call]
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
 
     return signature, generate
+
+
+pointer: Any = intrinsic(_pointer)
