@@ -21,8 +21,7 @@ def gather_elu(
 ) -> Tensor:
     """``elu(gather_sum(x, index, weight, bias))``, under dropout if a probability and a seed of every run are given.
 
-    On CUDA that is one kernel forward, and one backward unless sums must have a fixed order: the sums are neither
-    stored nor read again.
+    On CUDA that is one kernel forward, so that the sums are neither stored nor read again.
 
     Args:
         x, index, weight, bias: as for :func:`~asgat.kernels.gather_sum`.
