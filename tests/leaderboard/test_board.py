@@ -106,10 +106,13 @@ def test_models_that_are_equally_good_are_averaged(blocks, mixed):
 
 def test_what_can_be_explained_comes_first_and_other_directions_are_left_out(make_contest, small_field):
     attends = Candidate("asgat-plus", "asgat-plus", {"epochs": 3, "k": 3, "order": 3, "heads": 2, "hidden": 4})
-    contest = make_contest([*small_field[:2], attends])
-    contest._train("to the end", [(0, 0), (1, 0), (2, 0)], 1e12)
-    final = finish(contest, [1, 2, 0])
-    assert [part.candidate.model for part in (final, *final.partners)] == ["asgat-plus", "gcn", "mlp"]
+    filters = Candidate("filters", "asgat-deep", {"epochs": 3, "channels": "filters", "order": 3, "hidden": 4})
+    contest = make_contest([*small_field[:2], attends, filters])
+    contest._train("to the end", [(0, 0), (1, 0), (2, 0), (3, 0)], 1e12)
+    final = finish(contest, [1, 3, 2, 0])
+    assert [part.candidate.model for part in (final, *final.partners)] == ["asgat-plus", "gcn", "asgat-deep", "mlp"]
+    assert finish(contest, [1, 3, 0]).candidate is filters
+    assert finish(contest, [1, 0]).candidate.model == "gcn"
     contest.candidates = [small_field[0], replace(small_field[1], directed=True), attends]
     assert [part.candidate.model for part in finish(contest, [0, 1, 2]).partners] == ["mlp"]
     assert finish(contest, [0]).partners == ()

@@ -46,7 +46,7 @@ def test_what_is_said_of_the_choice_and_of_other_rows(board):
 
 def test_the_average_of_several_models_has_a_row_of_its_own(board):
     mixed = replace(board, chosen=row(AVERAGE, 0.75), averaged=["sage", "linkx"], members=8)
-    assert mixed.choice == "Chosen on validation: the average of 8 networks (sage, linkx); 75.0."
+    assert mixed.choice == "Chosen on validation: the average of 8 networks (sage + linkx); 75.0."
     assert [cells[0] for cells in mixed.cells()[1]] == [AVERAGE, *(one.name for one in board.rows)]
     assert mixed.records()[0]["model"] == AVERAGE
     assert Leaderboard.from_dict(mixed.to_dict()) == mixed

@@ -88,7 +88,7 @@ def test_an_ensemble_is_reported_with_whose_attention_is_shown(karate_run):
     assert found["ensemble"].text.startswith("The average of 3 networks;")
     mixed = replace(ensemble, partners=(replace(karate_run, name="sage"),))
     found = about(training_findings(mixed, {}, mixed.y))
-    assert found["ensemble"].text.startswith(f"The average of 4 networks ({karate_run.name}, sage);")
+    assert found["ensemble"].text.startswith(f"The average of 4 networks ({karate_run.name} + sage);")
 
 
 def test_links_to_similar_nodes_are_reported(karate_run):

@@ -65,7 +65,7 @@ class TrainedRun:
         """What the predictions are the average of, in words; empty if they are a single network's."""
         if self.partners:
             names = dict.fromkeys(run.name for run in (self, *self.partners))
-            return f"{self.members} networks ({', '.join(names)})"
+            return f"{self.members} networks ({' + '.join(names)})"
         return f"{self.members} networks" if self.members > 1 else ""
 
     @property

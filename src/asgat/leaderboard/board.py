@@ -201,14 +201,14 @@ def finish(contest: Contest, chosen: Sequence[int]) -> Final:
     """The chosen candidates of a contest, best first, as one model: the average of theirs.
 
     Candidates of the other direction than the best are left out, because a run directory holds one graph. The first
-    that can be explained has the others as partners: what is shown of a model is shown of that one.
+    with attention, or else with filters, has the others as partners: what is shown of a model is shown of that one.
     """
     best = contest.candidates[chosen[0]]
     alike = [n for n in chosen if contest.candidates[n].directed == best.directed]
     finals = {n: average_folds(contest, n) for n in alike}
     if len(finals) == 1:
         return finals[chosen[0]]
-    first = next((n for n in alike if _is_explained(finals[n])), chosen[0])
+    first = max(alike, key=lambda n: _explained(finals[n]))
     final = replace(finals[first], partners=tuple(finals[n] for n in alike if n != first))
     scores = scores_of(final.logits(), final.task.y, contest.split, final.task.metric)
     # As for one candidate, networks are validated on nodes they left out.
@@ -233,10 +233,10 @@ def average_folds(contest: Contest, number: int) -> Final:
     return Final(candidate, config, task, replace(joined, val_score=score, val_loss=loss))
 
 
-def _is_explained(final: Final) -> bool:
-    """Whether a model has attention or filters that can be shown."""
+def _explained(final: Final) -> int:
+    """How much can be shown of a model: 2 for attention, 1 for filters alone."""
     model = final.task.example(final.config)
-    return isinstance(model, AttentionModel) and bool(model.convs or model.filter_convs)
+    return 0 if not isinstance(model, AttentionModel) else 2 if model.convs else 1 if model.filter_convs else 0
 
 
 def answers_of(final: Final, split: Split) -> Answers:

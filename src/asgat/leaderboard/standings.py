@@ -154,7 +154,7 @@ class Leaderboard:
         """A sentence on the model that is saved."""
         score = shown_val(self.chosen.val, self.metric)
         if self.chosen.name == AVERAGE:
-            names = ", ".join(self.averaged)
+            names = " + ".join(self.averaged)
             return f"Chosen on validation: the average of {self.members} networks ({names}); {score}."
         settings = ", ".join(f"{key} {self.chosen.settings[key]}" for key in OWN if key in self.chosen.settings)
         average = f", the average of {self.members} networks" if self.members > 1 else ""
