@@ -41,9 +41,12 @@ def test_the_better_half_and_the_best_of_every_row_go_on():
 
 def test_few_nodes_are_averaged_over_and_others_give_one(make, monkeypatch):
     asked = []
-    monkeypatch.setattr(
-        module, "choose", lambda ranked, scores, error, votes: asked.append((scores[0], error)) or ranked
-    )
+
+    def choose(ranked, scores, error, votes):
+        asked.append((scores[0], error))
+        return ranked
+
+    monkeypatch.setattr(module, "choose", choose)
     contest = make()
     assert len(contest.run()) == 2
     nodes = set().union(*(fold.val for fold in contest.folds))
