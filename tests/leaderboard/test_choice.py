@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from asgat.leaderboard.choice import MAYBE, Votes, choose
+from asgat.leaderboard.choice import MAYBE, Votes, choose, prefer_simple, standard_error
 
 TRUTH = {0: torch.tensor([0, 1, 1, 0]), 1: torch.tensor([1, 0])}
 
@@ -48,3 +48,14 @@ def test_what_is_surely_worse_is_not_asked():
 
 def test_copies_of_the_best_add_nothing():
     assert choose([0, 1, 2], [0.8, 0.8, 0.8], 1.0, votes(a=A, b=A, c=A)) == [0]
+
+
+def test_near_ties_go_to_the_cheaper():
+    assert prefer_simple([5, 2, 1], [0.80, 0.795, 0.70], 0.04) == 2
+    assert prefer_simple([5, 2, 1], [0.80, 0.795, 0.70], 0.008) == 5
+
+
+def test_the_standard_error_is_that_of_a_share():
+    assert standard_error(0.8, 100) == pytest.approx(0.04)
+    assert standard_error(1.0, 100) == standard_error(0.95, 100) > 0, "no score is beyond doubt"
+    assert standard_error(-0.7, 100) > 0, "minus the log-loss"

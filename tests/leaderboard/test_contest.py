@@ -9,7 +9,7 @@ import torch
 
 from asgat.errors import AsgatError
 from asgat.leaderboard import contest as module
-from asgat.leaderboard.choice import MAYBE
+from asgat.leaderboard.choice import MAYBE, standard_error
 from asgat.leaderboard.contest import better_half
 from asgat.leaderboard.field import Candidate
 from asgat.leaderboard.trial import Workbench
@@ -39,12 +39,21 @@ def test_the_better_half_and_the_best_of_every_row_go_on():
     assert better_half(candidates("a", "a", "a"), {0: 0.5, 1: 0.5, 2: 0.5}) == [0, 1], "of equals the cheaper"
 
 
-def test_the_standard_error_counts_every_node_once(make):
+def test_few_nodes_are_averaged_over_and_others_give_one(make, monkeypatch):
+    asked = []
+
+    def choose(ranked, scores, error, votes):
+        asked.append((scores[0], error))
+        return ranked
+
+    monkeypatch.setattr(module, "choose", choose)
     contest = make()
-    nodes = len(set(contest.folds[0].val) | set(contest.folds[1].val))
-    assert contest._standard_error(0.5, {0, 1}) == pytest.approx(np.sqrt(0.25 / nodes))
-    contest.folds = [contest.split] * 3
-    assert contest._standard_error(0.5, {0, 1, 2}) == pytest.approx(np.sqrt(0.25 / len(contest.split.val)))
+    assert len(contest.run()) == 2
+    nodes = set().union(*(fold.val for fold in contest.folds))
+    assert asked[0][1] == standard_error(asked[0][0], len(nodes)), "every node counts once"
+    monkeypatch.setattr(module, "is_few", lambda split: False)
+    assert len(make().run()) == 1
+    assert len(asked) == 1
 
 
 def test_votes_are_of_validation_nodes_of_common_folds(make, blocks):
@@ -80,7 +89,7 @@ def test_rounds_train_what_they_should(make, preset):
     scores = [contest.score(n) for n in order]
     assert contest.trials_of(order[0])[2].ended
     assert scores[0] == max(scores)
-    assert scores[0] - scores[-1] <= MAYBE * contest._standard_error(scores[0], {0, 1, 2})
+    assert scores[0] - scores[-1] <= MAYBE * standard_error(scores[0], len(contest.split.val))
     assert contest.score(order[0]) == np.mean([trial.score for trial in contest.trials_of(order[0])])
 
 

@@ -1,4 +1,4 @@
-"""Which finalists are saved: those that may be the best, as long as their average predicts better than fewer do."""
+"""Which finalists are saved: one of the best or, where few nodes cannot tell them apart, the average of several."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ from torch.nn.functional import cross_entropy
 from asgat.nn.ensemble import average
 from asgat.training.objective import score
 
+NEAR = 0.5  # standard errors of a validation score by which two candidates count as equally good
 MAYBE = 2.0  # standard errors of the best validation score within which a candidate may be the best
 
 
@@ -34,6 +35,18 @@ class Votes:
             found.append((score(joined, truth, self.metric).item(), cross_entropy(joined, truth).item()))
         of_score, of_loss = np.mean(found, axis=0)
         return float(of_score), float(of_loss)
+
+
+def standard_error(score: float, nodes: int) -> float:
+    """That of a share of nodes, whatever the metric is."""
+    share = float(np.clip(score, 0.05, 0.95))
+    return float(np.sqrt(share * (1 - share) / nodes))
+
+
+def prefer_simple(ranked: Sequence[int], scores: Sequence[float], standard_error: float) -> int:
+    """The best candidate, or the cheapest of those that are as good within a part of the standard error."""
+    near = [n for n, score in zip(ranked, scores, strict=True) if score >= scores[0] - NEAR * standard_error]
+    return min(near)
 
 
 def choose(ranked: Sequence[int], scores: Sequence[float], standard_error: float, votes: Votes) -> list[int]:

@@ -12,9 +12,9 @@ import torch
 
 from asgat.data.dataset import Split
 from asgat.errors import AsgatError
-from asgat.leaderboard.choice import Votes, choose
+from asgat.leaderboard.choice import Votes, choose, prefer_simple, standard_error
 from asgat.leaderboard.field import Candidate, Preset
-from asgat.leaderboard.folds import fold_splits
+from asgat.leaderboard.folds import fold_splits, is_few
 from asgat.leaderboard.trial import Trial, TrialStore, Workbench
 from asgat.training.interrupt import Interrupt
 from asgat.training.loop import train_runs
@@ -90,7 +90,7 @@ class Contest:
     # -- the rounds ---------------------------------------------------------------------------------------------------
 
     def run(self) -> list[int]:
-        """Trains everything; returns the candidates that are to be averaged, the best of the last round first."""
+        """Trains everything; returns the candidate of the last round that is chosen, or those that are averaged."""
         everyone = list(range(len(self.candidates)))
         self._train("first epochs", [(n, 0) for n in everyone], self._at(FIRST), self.preset.first_epochs)
         alive = better_half(self.candidates, {n: self.score(n) for n in everyone})
@@ -107,7 +107,11 @@ class Contest:
         alive = self._best(alive)
         common = self.common_folds(alive)
         scores = [self.score(n, common) for n in alive]
-        return choose(alive, scores, self._standard_error(scores[0], common), self.votes(alive))
+        parts = [self.folds[fold].val for fold in sorted(common or {0})]
+        if is_few(self.split):
+            error = standard_error(scores[0], len(np.unique(np.concatenate(parts))))
+            return choose(alive, scores, error, self.votes(alive))
+        return [prefer_simple(alive, scores, standard_error(scores[0], sum(map(len, parts))))]
 
     def _can_end(self, number: int, folds: int, until: float) -> bool:
         """Whether a candidate could be trained on more folds in time, if each takes as long as the first."""
@@ -157,12 +161,6 @@ class Contest:
         wanted = self.finished_folds(number) if folds is None else folds
         counted = [trial for trial in trials if trial.fold in wanted] or trials[:1]
         return float(np.mean([trial.score for trial in counted]))
-
-    def _standard_error(self, score: float, folds: set[int]) -> float:
-        """That of a share of the nodes that validate in some folds, whatever the metric is."""
-        nodes = len(np.unique(np.concatenate([self.folds[fold].val for fold in folds or {0}])))
-        share = float(np.clip(score, 0.05, 0.95))
-        return float(np.sqrt(share * (1 - share) / nodes))
 
     def _at(self, share: float) -> float:
         return self.clock.at(self.start + share * (self.end - self.start))
