@@ -141,6 +141,10 @@ def test_memory_is_reused_where_twice_of_what_is_needed_is_available(glibc, monk
     assert not glibc
     assert memory.keep_freed_memory(4 * GIB)
     assert [name for name, *_ in glibc] == ["mallopt", "mallopt", "malloc_trim"]
+    assert not memory.keep_freed_memory(2 * GIB + 1, processes=2)
+    assert memory.keep_freed_memory(2 * GIB, processes=2)
+    assert memory.keep_freed_memory(int(6.4 * GIB), bounded=True)
+    assert not memory.keep_freed_memory(int(6.4 * GIB) + 1, bounded=True)
     monkeypatch.setattr(memory, "available_memory", lambda: None)
     assert memory.keep_freed_memory(100 * GIB), "unknown memory refuses nothing"
 

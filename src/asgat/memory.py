@@ -49,7 +49,7 @@ def _cgroup_memory() -> int | None:
         return None
 
 
-def keep_freed_memory(needed: int = 0) -> bool:
+def keep_freed_memory(needed: int = 0, processes: int = 1, bounded: bool = False) -> bool:
     """Lets this process reuse the memory of large arrays; True if it does, which needs glibc and enough memory.
 
     glibc maps every array over 32 MiB again and unmaps it when it is freed, so that in each epoch on a large graph the
@@ -57,13 +57,16 @@ def keep_freed_memory(needed: int = 0) -> bool:
     process until it ends. Called by commands before training, never on import.
 
     Args:
-        needed: bytes that arrays will take at one time. Reused memory has gaps between arrays, so that it takes up to
-            twice as much; where that is not available, memory is not reused. What is held now and ``needed`` is what
+        needed: bytes that arrays will take at one time. What is held now and ``needed`` is what
             :func:`return_freed_memory` keeps the process at; 0 for no bound.
+        processes: how many of this machine need as much, and see the same memory available.
+        bounded: whether training calls :func:`return_freed_memory`. Reused memory has gaps between arrays, so that it
+            takes up to twice as much, or, if it is bounded, a quarter more; where that is not available, memory is not
+            reused.
     """
     global _bound
-    free = available_memory()
-    if platform.libc_ver()[0] != "glibc" or (free is not None and 2 * needed > free):
+    free, gaps = available_memory(), 1.25 if bounded else 2.0
+    if platform.libc_ver()[0] != "glibc" or (free is not None and gaps * processes * needed > free):
         return False
     libc = ctypes.CDLL(None)
     if not (libc.mallopt(_MMAP_MAX, 0) and libc.mallopt(_TRIM_THRESHOLD, -1)):  # never

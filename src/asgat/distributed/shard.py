@@ -21,7 +21,7 @@ from asgat.errors import AsgatError
 from asgat.graph import Graph
 from asgat.kernels.sparse_features import SparseFeatures, features_tensor, sparse_below
 from asgat.nn.asgat import append_adjacency
-from asgat.nn.memory_plan import choose_form, step_size, table_settings
+from asgat.nn.memory_plan import choose_form, computes_in_blocks, step_size, table_settings
 from asgat.spectral.chebyshev_interpolation import ChebyshevInterpolation
 from asgat.tables import RowOperator
 from asgat.tables.candidate_table import Progress
@@ -118,6 +118,10 @@ class Shard:
         received = operator.attention.exchange.num_needed if operator.attention else 0
         parts = step_size(config, len(self.y), operator.num_nodes, config.k or 0, operator.device)
         return sum(parts) + (config.layers + 2) * received * config.hidden * operator.dtype.itemsize
+
+    def returns_memory(self, config: SpectralConfig) -> bool:
+        """Whether a training step returns freed memory, see :func:`asgat.memory.return_freed_memory`."""
+        return computes_in_blocks(config, len(self.y), self.operator.device)
 
     def figures(self) -> dict[str, Any]:
         operator, x = self.operator, self.x

@@ -82,7 +82,8 @@ def run_distributed(
         ranks = {"build_s": time.perf_counter() - started, **shard.figures()}
         if callbacks.built:
             assert isinstance(config, SpectralConfig)
-            callbacks.built(group.on_machine * shard.step_bytes(config))  # each rank sees the same free memory
+            bounded = shard.returns_memory(config)
+            callbacks.built(shard.step_bytes(config), processes=group.on_machine, bounded=bounded)
 
     def build(own: TrainConfig) -> nn.Module:
         return model_spec(model).make(own, *model_sizes(source).values()).to(dtype)

@@ -155,11 +155,17 @@ def _rows_per_node(config: ASGATDeepConfig, nodes: int, device: torch.device) ->
     kinds = config.channels.split("+")
     others = len(set(kinds) - {"attention"})
     joined = 1 + config.heads * config.attends + others
-    blocked = config.attends and in_blocks(nodes, device, config.exact_sums)
+    blocked = computes_in_blocks(config, nodes, device)
     held = 5 + config.attends + (others if blocked else joined)
     worked = 2 + others if blocked else joined  # one head after the other
     orders = config.order + 3 if "filters" in kinds and device.type != "cpu" else 0  # the gradient of a filter
     return config.layers * held + worked + 6 + orders
+
+
+def computes_in_blocks(config: SpectralConfig, nodes: int, device: torch.device) -> bool:
+    """Whether a model computes joined rows a block at a time, and returns freed memory before that."""
+    deep = isinstance(config, ASGATDeepConfig) and config.attends
+    return deep and in_blocks(nodes, device, config.exact_sums)
 
 
 def check_plan(graph: Graph, config: SpectralConfig, device: torch.device | str = "cpu") -> Plan:
