@@ -26,13 +26,14 @@ def heads_removed(conv: ASGATConv, heads: Sequence[int], factor: float = 1.0) ->
     assert conv.concat, "averaged heads cannot be separated"
     assert conv.root_weight is None, "a root term would be removed with them"
 
-    def replace(_: Any, __: Any, out: Tensor) -> Tensor:
-        weight = torch.full((conv.heads, 1), factor, device=out.device)
-        weight[list(heads)] = 0.0
-        bias = torch.zeros((), device=out.device) if conv.bias is None else conv.bias.view(conv.heads, -1)
-        return (bias + weight * (out.view(out.size(0), conv.heads, -1) - bias)).flatten(1)
+    weight = torch.full((conv.heads,), factor)
+    weight[list(heads)] = 0.0
 
-    return conv.register_forward_hook(replace)
+    def scale(_: Any, given: Any, named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        attention = named["attention"]  # which the model gives to its layers
+        return given, {**named, "attention": attention.scale(weight.to(attention.weight))}
+
+    return conv.register_forward_pre_hook(scale, with_kwargs=True)
 
 
 def rows(reproduction: Reproduction, dataset: str) -> Iterator[Row]:

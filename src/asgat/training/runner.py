@@ -36,7 +36,7 @@ class Callbacks:
         progress: called with the run and every epoch.
         building: called with the rows done and in all while a candidate table is built.
         built: called with :func:`step_bytes` when everything is ready for the first epoch; by ranks with the other
-            arguments of :func:`asgat.memory.keep_freed_memory`, too.
+            arguments of ``asgat.memory.keep_freed_memory``, too.
         finished: called with a run, its weights and the model's inputs before the run counts as done.
         counted: called with the number of runs done and in all.
         waiting: called before waiting for another process that writes the run directory; without it, that is refused.
