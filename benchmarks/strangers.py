@@ -6,7 +6,8 @@ chosen model's test score is from the best entry's.
     python benchmarks/strangers.py ../shared/data/strangers --graphs reed98,usa-airports --out strangers.json
 
 The folder holds graphs as a user has them: ``NAME.npz``, or ``NAME/edges.csv`` and ``NAME/nodes.csv``. Graphs of
-``asgat datasets``, such as texas, are written as such tables first, with their first split as a column.
+``asgat datasets``, such as texas, are written as such tables first, with their first split as a column, or with the
+one named as in ``texas:3``. Several splits of a graph are judged together at the end, too, by the mean over them.
 """
 
 import argparse
@@ -27,8 +28,9 @@ def as_tables(name: str, folder: Path) -> list[str]:
     """Writes a benchmark graph as a user would have it; returns the options of ``asgat fit`` that read it."""
     from asgat.data import load_dataset
 
+    name, _, split = name.partition(":")
     data = load_dataset(name)
-    masks = data.splits[0].masks(data.num_nodes)
+    masks = data.splits[int(split or 0)].masks(data.num_nodes)
     part = ["" if not any(m[i] for m in masks.values()) else next(p for p, m in masks.items() if m[i])
             for i in range(data.num_nodes)]  # fmt: skip
     with open(folder / "nodes.csv", "w", newline="", encoding="utf-8") as file:
@@ -96,6 +98,19 @@ def judge(name: str, board: dict[str, Any]) -> dict[str, Any]:
     return verdict
 
 
+def judge_splits(name: str, boards: list[dict[str, Any]]) -> None:
+    """Compares the chosen models with the entry that is best on average over splits."""
+    scores: dict[str, list[float]] = {}
+    for board in boards:
+        for row in board["rows"]:
+            if row["test"] is not None:
+                scores.setdefault(row["name"], []).append(100 * row["test"][board["metric"]])
+    means = {entry: sum(own) / len(own) for entry, own in scores.items() if len(own) == len(boards)}
+    chosen = sum(100 * board["chosen"]["test"][board["metric"]] for board in boards) / len(boards)
+    entries = ", ".join(f"{entry} {mean:.1f}" for entry, mean in sorted(means.items(), key=lambda one: -one[1]))
+    print(f"{name}, mean of {len(boards)} splits: chosen {chosen:.1f}; {entries}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folder", type=Path, help="with the graphs")
@@ -115,6 +130,10 @@ def main() -> None:
         found[name] = {"verdict": judge(name, board), "leaderboard": board}
         if given.out:
             given.out.write_text(json.dumps(found, indent=1))
+    for name in dict.fromkeys(key.partition(":")[0] for key in found):
+        boards = [one["leaderboard"] for key, one in found.items() if key.partition(":")[0] == name]
+        if len(boards) > 1:
+            judge_splits(name, boards)
 
 
 if __name__ == "__main__":

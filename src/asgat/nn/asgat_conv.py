@@ -10,7 +10,7 @@ from torch.nn.parameter import UninitializedParameter
 from asgat.errors import AsgatError
 from asgat.filters import MLPFilter, SpectralFilter
 from asgat.filters.spectral_filter import build_filter
-from asgat.kernels.dropout import Probability, draw_seeds, drops
+from asgat.kernels.dropout import Probability, drops
 from asgat.kernels.dropout import dropout as dropout_dense
 from asgat.kernels.each_run import each_run
 from asgat.kernels.elu import elu as elu_unit
@@ -198,10 +198,10 @@ class ASGATConv(nn.Module):
         bias = operator.shared(own(self.bias)) if self.bias is not None else None
         in_sums = self.concat or (self.heads == 1 and not self.directed)
         of_heads = bias.view(*bias.shape[:-1], -1, self.out_channels) if bias is not None and in_sums else None
-        drops_next = drops(next_dropout, self.training)
         in_order = side_by_side and not self.directed and (in_sums or bias is None) and self.root_weight is None
-        fused = elu and in_order and gathered.is_cuda and (isinstance(next_dropout, tuple) or not drops_next)
-        after = draw_seeds(next_dropout, gathered.device) if fused and drops_next else None
+        seeded = isinstance(next_dropout, tuple) or not drops(next_dropout, self.training)
+        fused = elu and in_order and gathered.is_cuda and seeded
+        after = next_dropout if fused else 0.0
         kept = self.dropout, self.training
         out = attention.aggregate(gathered, of_heads, *kept, shares, fused, after)  # [heads, N, out]
         out = out.transpose(-3, -2).flatten(-2) if side_by_side else each_run(3, lambda own: own.mean(dim=-3), out)

@@ -11,7 +11,7 @@ from asgat.filters.filter_stack import as_stack
 from asgat.filters.spectral_filter import SpectralFilter
 from asgat.kernels import dropout, gather_elu, gather_sum, row_softmax
 from asgat.kernels.attention_sum import attention_sum, fits_attention_sum
-from asgat.kernels.dropout import Probability, drops
+from asgat.kernels.dropout import Probability, draw_seeds, drops
 from asgat.kernels.each_run import each_run
 from asgat.spectral.certificate import Certificate
 from asgat.spectral.signal_operator import as_signal_operator
@@ -77,13 +77,13 @@ class SparseAttention:
         training: bool = False,
         factor: Tensor | None = None,
         elu: bool = False,
-        dropped: tuple[Tensor, Tensor] | None = None,
+        next_dropout: Probability = 0.0,
     ) -> Tensor:
         r""":math:`\sum_u a_{vu} x_u + b` per head: [N, F] → [heads, N, F], O(heads · N · k · F), nothing N×N.
 
         ``bias`` is [heads, F]. Before, :meth:`dropout` with ``p`` and :meth:`scale` with ``factor``. With ``elu``
-        the result is that of the sums, under dropout with the probabilities and seeds in ``dropped``, whose places are
-        those of [N, heads · F].
+        the result is that of the sums, while training under the dropout ``next_dropout`` of [N, heads · F], whose seeds
+        are drawn after those of the weights.
         """
         score = self._score
         if not elu and factor is None and score is not None and fits_attention_sum(score, x):
@@ -93,9 +93,10 @@ class SparseAttention:
             out = attention_sum(score.unsqueeze(0), self.index.unsqueeze(0), x.unsqueeze(0), shift, p, training)
             return out.squeeze(0).transpose(-3, -2)
         kept = self.dropout(p, training)
-        return (kept if factor is None else kept.scale(factor))._sums(x, bias, elu, dropped)
+        seeds = draw_seeds(next_dropout, x.device) if drops(next_dropout, training) else ()
+        return (kept if factor is None else kept.scale(factor))._sums(x, bias, elu, seeds)
 
-    def _sums(self, x: Tensor, bias: Tensor | None, elu: bool, dropped: tuple[Tensor, Tensor] | None) -> Tensor:
+    def _sums(self, x: Tensor, bias: Tensor | None, elu: bool, seeds: tuple[Tensor, ...]) -> Tensor:
         *runs, heads, rows, _ = self.index.shape
         # Rows outermost: heads end up next to each other, so that concatenating them later copies nothing.
         index, weight = (part.transpose(-3, -2).flatten(0, -2) for part in (self.index, self.weight))
@@ -103,7 +104,7 @@ class SparseAttention:
             first = x.size(-2) * torch.arange(runs[0], device=x.device)
             index = index + first.to(index.dtype).repeat_interleave(rows * heads).unsqueeze(1)
         flat = x.flatten(0, -2), index, weight, bias
-        out = gather_elu(*flat, *(dropped or ())) if elu else gather_sum(*flat)
+        out = gather_elu(*flat, *seeds) if elu else gather_sum(*flat)
         return out.view(*runs, rows, heads, x.size(-1)).transpose(-3, -2)
 
     def density(self) -> float:
