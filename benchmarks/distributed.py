@@ -213,12 +213,13 @@ def launch(ranks: int, plan_for: float | None = None) -> list[str]:
 
 
 def with_memory(gib: float, arguments: list[str]) -> None:
-    """The command line of asgat as on a machine with so much memory: it plans with no more than that."""
+    """The command line of asgat as on an idle machine with so much memory: it plans with no more than that."""
     from asgat import memory
     from asgat.cli import main
 
     found = memory._machine_memory
-    memory._machine_memory = lambda: min(found() or sys.maxsize, int(gib * 2**30))
+    others = (found() or 0) - int(gib * 2**30)  # what this machine has more
+    memory._machine_memory = lambda: max(0, (found() or 0) - max(0, others))
     sys.argv = ["asgat", *arguments]
     main()
 

@@ -143,8 +143,8 @@ def test_memory_is_reused_where_twice_of_what_is_needed_is_available(glibc, monk
     assert [name for name, *_ in glibc] == ["mallopt", "mallopt", "malloc_trim"]
     assert not memory.keep_freed_memory(2 * GIB + 1, processes=2)
     assert memory.keep_freed_memory(2 * GIB, processes=2)
-    assert memory.keep_freed_memory(int(6.4 * GIB), bounded=True)
-    assert not memory.keep_freed_memory(int(6.4 * GIB) + 1, bounded=True)
+    assert memory.keep_freed_memory(4 * GIB, processes=2, bounded=True)
+    assert not memory.keep_freed_memory(4 * GIB + 1, processes=2, bounded=True)
     monkeypatch.setattr(memory, "available_memory", lambda: None)
     assert memory.keep_freed_memory(100 * GIB), "unknown memory refuses nothing"
 
@@ -157,6 +157,13 @@ def test_memory_beyond_what_is_held_and_needed_is_returned(glibc, machine, more,
     write(machine, statm=f"900 {110 + more} 107 1 0 5 0\n")
     assert memory.return_freed_memory() == returned
     assert glibc == ([("malloc_trim", 0)] if returned else [])
+
+
+@pytest.mark.parametrize(("needed", "bound"), [(4, 4), (6, 6), (8, 6)])
+def test_the_bound_leaves_room_for_gaps(glibc, monkeypatch, needed, bound):
+    monkeypatch.setattr(memory, "available_memory", lambda: 2 * 8 * GIB)
+    assert memory.keep_freed_memory(needed * GIB, processes=2, bounded=True)
+    assert memory._bound == memory._held_memory() + bound * GIB
 
 
 def test_a_plan_that_is_too_small_is_no_bound(glibc, machine):

@@ -57,17 +57,20 @@ def keep_freed_memory(needed: int = 0, processes: int = 1, bounded: bool = False
     process until it ends. Called by commands before training, never on import.
 
     Args:
-        needed: bytes that arrays will take at one time. What is held now and ``needed`` is what
+        needed: bytes that arrays will take at most at one time. What is held now and ``needed`` is what
             :func:`return_freed_memory` keeps the process at; 0 for no bound.
         processes: how many of this machine need as much, and see the same memory available.
         bounded: whether training calls :func:`return_freed_memory`. Reused memory has gaps between arrays, so that it
-            takes up to twice as much, or, if it is bounded, a quarter more; where that is not available, memory is not
-            reused.
+            takes up to twice as much; where that is not available, memory is not reused. If it is bounded, the gaps
+            take up to a quarter of ``needed``, and where that is not available, the bound is lower by what is missing.
     """
     global _bound
-    free, gaps = available_memory(), 1.25 if bounded else 2.0
-    if platform.libc_ver()[0] != "glibc" or (free is not None and gaps * processes * needed > free):
+    free = available_memory()
+    share = None if free is None else free // processes
+    if platform.libc_ver()[0] != "glibc" or (share is not None and needed * (1 if bounded else 2) > share):
         return False
+    if bounded and share is not None:
+        needed = min(needed, share - needed // 4)
     libc = ctypes.CDLL(None)
     if not (libc.mallopt(_MMAP_MAX, 0) and libc.mallopt(_TRIM_THRESHOLD, -1)):  # never
         return False

@@ -66,15 +66,17 @@ def test_the_kernel_computes_what_the_filter_does_in_double_precision(hidden, ou
 
 
 @on_devices
+@pytest.mark.parametrize("runs", [3, MAX_WIDTH + 1])
 @pytest.mark.parametrize(("output", "exact_bias"), OUTPUTS)
-def test_stacked_runs_have_their_own_coefficients_and_gradients(output, exact_bias, device):
-    made = [one.to(device) for one in filters((32, 64, 32), output, exact_bias)]
+def test_stacked_runs_have_their_own_coefficients_and_gradients(output, exact_bias, runs, device):
+    made = [one.to(device) for one in filters((32, 64, 32), output, exact_bias, runs)]
     points = ChebyshevInterpolation(9, device=device)
     single = [points.coefficients(one) for one in made]
     wanted = gradients(torch.cat(single), [p for one in made for p in one.parameters()])
     for one in made:
         one.stackable = True  # as part of a layer
     together = stack(made)
+    assert together._for_one_kernel(points.points.float()) is not None
     found = points.coefficients(FilterStack(together, len(made)))
     torch.testing.assert_close(found, torch.cat(single))
     of_stack = gradients(found, list(together.parameters()))

@@ -25,7 +25,7 @@ def fits_one_kernel(frequency: Tensor, output: str, layers: Sequence[Tensor]) ->
         and (not on_cpu or layers[0].dtype == dtype)
         and output in OUTPUTS
         and 4 <= len(layers) <= 2 * (MAX_HIDDEN + 1)
-        and all(max(layer.shape[-2:]) <= MAX_WIDTH for layer in layers)
+        and all(max(weight.shape[-2:]) <= MAX_WIDTH for weight in layers[::2])
         and frequency.numel() <= MAX_WIDTH
     )
 
