@@ -1,4 +1,4 @@
-"""Is what ``asgat fit`` chooses as good as the best model it tried? Judged on test nodes, after the choice.
+"""Is what ``asgat fit`` chooses as good as the best model it tried? Scored on test nodes, after the choice.
 
 For every graph: ``asgat fit`` with its defaults and ``--repeats 3``, every entry of the leaderboard, and how far the
 chosen model's test score is from the best entry's.
@@ -7,7 +7,7 @@ chosen model's test score is from the best entry's.
 
 The folder holds graphs as a user has them: ``NAME.npz``, or ``NAME/edges.csv`` and ``NAME/nodes.csv``. Graphs of
 ``asgat datasets``, such as texas, are written as such tables first, with their first split as a column, or with the
-one named as in ``texas:3``. Several splits of a graph are judged together at the end, too, by the mean over them.
+one named as in ``texas:3``. Several splits of a graph are scored together at the end, too, by the mean over them.
 """
 
 import argparse
@@ -63,8 +63,8 @@ def fit(name: str, folder: Path, more: list[str]) -> dict[str, Any]:
     return board
 
 
-def judge(name: str, board: dict[str, Any]) -> dict[str, Any]:
-    """Prints every entry; whether the chosen model is near the best on test nodes, and surely better than guessing."""
+def score(name: str, board: dict[str, Any]) -> dict[str, Any]:
+    """Prints every entry; whether the choice is near the best on test nodes and significantly better than guessing."""
     metric, chosen = board["metric"], board["chosen"]
     tested = [row for row in board["rows"] if row["test"] is not None]
     for row in tested:
@@ -98,7 +98,7 @@ def judge(name: str, board: dict[str, Any]) -> dict[str, Any]:
     return verdict
 
 
-def judge_splits(name: str, boards: list[dict[str, Any]]) -> None:
+def score_splits(name: str, boards: list[dict[str, Any]]) -> None:
     """Compares the chosen models with the entry that is best on average over splits."""
     scores: dict[str, list[float]] = {}
     for board in boards:
@@ -127,13 +127,13 @@ def main() -> None:
     for name in given.graphs.split(","):
         print(f"{name}:", flush=True)
         board = fit(name, given.folder, more)
-        found[name] = {"verdict": judge(name, board), "leaderboard": board}
+        found[name] = {"verdict": score(name, board), "leaderboard": board}
         if given.out:
             given.out.write_text(json.dumps(found, indent=1))
     for name in dict.fromkeys(key.partition(":")[0] for key in found):
         boards = [one["leaderboard"] for key, one in found.items() if key.partition(":")[0] == name]
         if len(boards) > 1:
-            judge_splits(name, boards)
+            score_splits(name, boards)
 
 
 if __name__ == "__main__":

@@ -171,7 +171,7 @@ def test_a_score_no_better_than_guessing_is_said_with_what_to_try(asgat):
     write("edges.csv", [["source", "target"], *[[f"n{a}", f"n{b}"] for a, b in pairs]])
     code, output, errors = asgat(*FIT, *QUICK)
     assert code == 0, errors
-    assert "→ Not surely better than guessing: asgat-plus has a test micro-F1 of" in output
+    assert "→ Not significantly better than guessing: asgat-plus has a test micro-F1 of" in output
     assert "what to try: label more nodes" in output
 
 

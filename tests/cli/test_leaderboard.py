@@ -39,7 +39,7 @@ def test_from_files_to_predictions(asgat):
         "guessing",
     ):
         assert words in output
-    assert re.search(r"→ (Better than|Not surely better than) guessing", output)
+    assert re.search(r"→ (Better than|Not significantly better than) guessing", output)
     assert re.search(r"→ (The graph|It is not sure)", output)
     assert re.search(r"calibration error +[0-9.]+", output)
     result = json.loads(Path("result.json").read_bytes())

@@ -39,7 +39,7 @@ def test_what_lowers_the_loss_of_the_average_is_added():
     assert choose([1, 0, 2], [0.8, 0.8, 0.7], 1.0, held)[0] == 1, "the best by the metric is always there"
 
 
-def test_what_is_surely_worse_is_not_asked():
+def test_what_is_clearly_worse_is_left_out():
     held = votes(a=A, b=OTHER_HALF)
     assert choose([0, 1], [0.80, 0.70], 0.101 / MAYBE, held) == [0, 1]
     assert choose([0, 1], [0.80, 0.70], 0.099 / MAYBE, held) == [0]

@@ -89,7 +89,7 @@ def test_guessing():
     (better,) = about_guessing("gcn", "micro_f1", 0.7, 0.5, (0.6, 0.8))
     assert better == "Better than guessing: gcn has a test micro-F1 of 70.0 (60.0 – 80.0), guessing has 50.0."
     (same,) = about_guessing("gcn", "micro_f1", 0.55, 0.5, (0.45, 0.65))
-    assert same.startswith("Not surely better than guessing: gcn has")
+    assert same.startswith("Not significantly better than guessing: gcn has")
     assert "what to try: label more nodes" in same
     (loss,) = about_guessing("gcn", "log_loss", 0.5, 0.69, (0.4, 0.6))
     assert loss.startswith("Better")

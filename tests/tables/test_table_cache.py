@@ -12,7 +12,7 @@ from asgat.data import contextual_sbm
 from asgat.errors import AsgatError
 from asgat.files.lock import locked
 from asgat.tables import TableOperator, table_cache
-from asgat.tables.table_cache import TableCache, TableRecipe, beside, cached_table, caches_for
+from asgat.tables.table_cache import TableCache, TableRecipe, cached_table, caches_for, tables_next_to
 from asgat.tables.table_settings import TableSettings
 
 GRAPH = contextual_sbm(num_nodes=300, mean_degree=4.0, seed=0).graph
@@ -210,8 +210,8 @@ def test_a_folder_that_cannot_be_written_is_reported_and_the_table_built_in_memo
     assert "Tables are not stored" in caplog.text
 
 
-def test_the_table_next_to_a_graph_is_found_first(cache, tmp_path):
-    place = beside(tmp_path / "graph")
+def test_the_tables_next_to_a_graph_is_found_first(cache, tmp_path):
+    place = tables_next_to(tmp_path / "graph")
     place.build(RECIPE, build_rows)
     cached_table(RECIPE, lambda: pytest.fail("nothing is built"), [place, cache])
     assert [c.folder for c in caches_for(tmp_path / "graph")] == [place.folder, TableCache().folder]

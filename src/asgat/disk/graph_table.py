@@ -8,7 +8,7 @@ from asgat.errors import AsgatError
 from asgat.graph import Graph
 from asgat.nn.memory_plan import choose_form, table_settings
 from asgat.tables.candidate_table import CandidateTable, Progress
-from asgat.tables.table_cache import TableRecipe, beside, rows_builder
+from asgat.tables.table_cache import TableRecipe, rows_builder, tables_next_to
 
 
 def store_table(graph: OnDiskGraph, config: TrainConfig, progress: Progress | None = None) -> CandidateTable:
@@ -25,7 +25,7 @@ def store_table(graph: OnDiskGraph, config: TrainConfig, progress: Progress | No
         raise AsgatError(f"These settings mean the {form} form, which has no table; --set form=table.")
     settings = table_settings(graph.num_nodes, config, form)
     recipe = TableRecipe(graph.graph_digest(), graph.num_nodes, graph.num_entries, settings)
-    place = beside(graph.path)
+    place = tables_next_to(graph.path)
     found = place.find(recipe)
     if found is not None:
         return found

@@ -37,7 +37,7 @@ TRIALS = "trials"
 
 @dataclass(frozen=True)
 class BoardSettings:
-    """What a leaderboard depends on beside the data; with the same settings a stopped one goes on."""
+    """What a leaderboard depends on apart from the data; with the same settings a stopped one goes on."""
 
     preset: str
     metric: str

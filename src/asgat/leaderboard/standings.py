@@ -218,14 +218,14 @@ def _about_guessing(board: Leaderboard) -> list[str]:
 def about_guessing(
     name: str, metric: str, score: float | None, guess: float | None, interval: Interval | None
 ) -> list[str]:
-    """Whether a model is better on test nodes than guessing is, and what to try if it is not surely so."""
+    """Whether a model is better on test nodes than guessing is, and what to try if that is not certain."""
     if score is None or guess is None or interval is None:
         return []
     figures = f"{METRIC_NAMES[metric]} of {shown(score, metric)} ({shown_interval(interval, metric)}), guessing has"
     figures = f"{name} has a test {figures} {shown(guess, metric)}"
     if beats_guessing(metric, guess, interval):
         return [f"Better than guessing: {figures}."]
-    return [f"Not surely better than guessing: {figures}; {TRY_NEXT}."]
+    return [f"Not significantly better than guessing: {figures}; {TRY_NEXT}."]
 
 
 def beats_guessing(metric: str, guess: float, interval: Interval) -> bool:

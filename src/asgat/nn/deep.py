@@ -36,7 +36,7 @@ class DeepBlock(nn.Module):
         heads: of attention, each with rows as wide as h, and of filters, which share these channels.
         k: nodes each node attends to per head.
         dropout: inside the network.
-        channels: what stands beside a node's own features: ``"attention"``, ``"filters"`` and ``"mean"``, joined by +.
+        channels: what stands next to a node's own features: ``"attention"``, ``"filters"`` and ``"mean"``, joined by +.
         directed: use the direction of edges; attention, filters and means are then twice as wide.
         options: of the attention and filter layers: ``filter``, ``operator``, ``order``.
 

@@ -161,7 +161,7 @@ class TableCache:
         self.shrink(keep=recipe.name)
         table = self.find(recipe)
         if table is None:
-            raise AsgatError(f"The table that was just written to {self.folder} is gone or damaged; check the disk.")
+            raise AsgatError(f"The table that was just written to {self.folder} is missing or damaged; check the disk.")
         return table
 
     def _building(self, recipe: TableRecipe) -> Path:
@@ -283,10 +283,10 @@ def rows_builder(recipe: TableRecipe, matrix: Any) -> BuildRows:
 
 def caches_for(folder: Path | None) -> list[TableCache]:
     """Where tables of a graph are: next to it, if it stays in a folder on disk, and in the cache of the user."""
-    return [*([] if folder is None else [beside(folder)]), TableCache()]
+    return [*([] if folder is None else [tables_next_to(folder)]), TableCache()]
 
 
-def beside(folder: Path) -> TableCache:
+def tables_next_to(folder: Path) -> TableCache:
     """The tables next to a graph on disk, without a limit."""
     return TableCache(folder / "tables", sys.maxsize)
 
@@ -329,9 +329,9 @@ def _size(folder: Path) -> int:
 
 def _remove(folder: Path) -> None:
     """Removes a folder so that no other process finds a part of it."""
-    gone = folder.parent / f".{folder.name}.{secrets.token_hex(8)}"
+    removed = folder.parent / f".{folder.name}.{secrets.token_hex(8)}"
     try:
-        folder.rename(gone)
+        folder.rename(removed)
     except OSError:
-        gone = folder
-    shutil.rmtree(gone, ignore_errors=True)
+        removed = folder
+    shutil.rmtree(removed, ignore_errors=True)

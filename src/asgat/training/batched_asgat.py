@@ -39,9 +39,9 @@ class BatchedASGAT:
         nodes: Tensor | None = None,
     ) -> None:
         self.net, self.features, self.batch_size = net, FeatureRows(x), batch_size
-        self.rows, self.keeper = BatchRows(operator.rows), KeptRows(x.device, x.dtype)
+        self.rows, self.cache = BatchRows(operator.rows), KeptRows(x.device, x.dtype)
         widths = [conv.out_channels * (conv.heads if conv.concat else 1) for conv in net.convs[:-1]]
-        self.hidden = [self.keeper.new(operator.num_nodes, width) for width in widths]
+        self.hidden = [self.cache.new(operator.num_nodes, width) for width in widths]
         self.evaluated = self._needed(nodes)
 
     def logits(self, nodes: Tensor) -> Tensor:
@@ -73,10 +73,10 @@ class BatchedASGAT:
     def _needed(self, nodes: Tensor | None) -> list[Tensor]:
         """For every layer the rows that logits of some nodes can need: candidates of those of the next layer."""
         table = self.rows.operator.table
-        needed = [torch.arange(table.num_nodes, device=self.keeper.device)] * len(self.net.convs)
+        needed = [torch.arange(table.num_nodes, device=self.cache.device)] * len(self.net.convs)
         if nodes is None:
             return needed
-        marked = torch.zeros(table.num_nodes, dtype=torch.bool, device=self.keeper.device)
+        marked = torch.zeros(table.num_nodes, dtype=torch.bool, device=self.cache.device)
         for layer in range(len(needed) - 1, -1, -1):
             marked[nodes] = True
             nodes = marked.nonzero().squeeze(1)
@@ -90,7 +90,7 @@ class BatchedASGAT:
 
     def _input(self, layer: int, nodes: Tensor) -> Any:
         """Rows of what a layer takes: the features, or the hidden states that the last evaluation left."""
-        return self.keeper.take(self.hidden[layer - 1], nodes) if layer else self.features.take(nodes)
+        return self.cache.take(self.hidden[layer - 1], nodes) if layer else self.features.take(nodes)
 
     @torch.no_grad()
     def _part(self, layer: int, rows: Tensor, limit: int | None) -> tuple[RowOperator, Tensor, Tensor]:

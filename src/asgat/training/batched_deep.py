@@ -53,18 +53,18 @@ class BatchedDeep:
         self.rows = BatchRows(operator.rows) if net.convs and isinstance(operator, TableOperator) else None
         self.matrix = MatrixRows(operator.shifted.matrix)
         self.means = MatrixRows(operator.graph.mean_adjacency) if any(block.mean for block in self.blocks) else None
-        self.keeper = KeptRows(x.device, torch.float64 if operator.exact_sums else x.dtype)
-        self.kept = [_Kept(self.keeper.new(operator.num_nodes, width)) for _ in self.blocks]
+        self.cache = KeptRows(x.device, torch.float64 if operator.exact_sums else x.dtype)
+        self.kept = [_Kept(self.cache.new(operator.num_nodes, width)) for _ in self.blocks]
         number = 1 + 2 * bool(net.filter_convs) + (self.means is not None)
-        self.work = [self.keeper.new(operator.num_nodes, width) for _ in range(number)]
+        self.work = [self.cache.new(operator.num_nodes, width) for _ in range(number)]
         for block, kept in zip(self.blocks, self.kept, strict=True):
             last = block is self.blocks[-1]
             kept.nodes = train_nodes.sort().values if last else None
             rows = len(train_nodes) if last else operator.num_nodes
             if block.filters is not None:
-                kept.terms = self.keeper.new(rows, operator.order + 1, width)
+                kept.terms = self.cache.new(rows, operator.order + 1, width)
             if block.mean:
-                kept.mean = self.keeper.new(rows, width)
+                kept.mean = self.cache.new(rows, width)
 
     def logits(self, nodes: Tensor) -> Tensor:
         """Logits of some training nodes."""
@@ -80,28 +80,28 @@ class BatchedDeep:
         """A block's output in some rows, from its input in the fresh ones."""
         rows = len(part.rows)
         if len(part.attended):
-            h = torch.cat([h, self.keeper.take(kept.h, part.attended)])
+            h = torch.cat([h, self.cache.take(kept.h, part.attended)])
         z = block.normalise(h, part.operator)
         others = []
         if kept.terms is not None or kept.mean is not None:
             place = part.rows if kept.nodes is None else torch.searchsorted(kept.nodes, part.rows)
-            change = z[: len(part.fresh)] - layer_norm(self.keeper.take(kept.h, part.fresh), *kept.norm)
+            change = z[: len(part.fresh)] - layer_norm(self.cache.take(kept.h, part.fresh), *kept.norm)
         if block.filters is not None and kept.terms is not None:
             c = self.operator.coefficients(block.filters.filter)
-            terms = self.keeper.take(kept.terms, place).view(rows, c.size(1), len(c), -1)
+            terms = self.cache.take(kept.terms, place).view(rows, c.size(1), len(c), -1)
             slices = change.reshape(1, len(part.fresh), len(c), -1)
             moved = chebyshev_filter(*self._arrays(part), c.unsqueeze(0), slices)
             others.append((torch.einsum("hi,nihf->nhf", c, terms.to(c.dtype)) + moved[0, :rows]).flatten(1))
         if self.means is not None and kept.mean is not None:
             matrix = SparseFeatures.from_dense(self.means.part(part.rows, part.fresh), z.device, z.dtype)
-            others.append(self.keeper.take(kept.mean, place) + matrix.matmul(change))
+            others.append(self.cache.take(kept.mean, place) + matrix.matmul(change))
         return block.update(h[:rows], z, others, part.operator)
 
     def _arrays(self, part: "_Part") -> tuple[Tensor, Tensor, Tensor]:
         """X between the fresh rows in CSR form."""
         matrix = self.matrix.part(part.fresh, part.fresh)
         indptr, index = (torch.from_numpy(array.astype(np.int64)) for array in (matrix.indptr, matrix.indices))
-        device = self.keeper.device
+        device = self.cache.device
         return indptr.to(device), index.to(device), torch.from_numpy(matrix.data).to(device)
 
     @torch.no_grad()
@@ -131,7 +131,7 @@ class BatchedDeep:
     @torch.no_grad()
     def evaluate(self) -> Tensor:
         """Logits of all nodes, a block of the model at a time and in it a block of nodes; renews what is kept."""
-        nodes = torch.arange(self.operator.num_nodes, device=self.keeper.device)
+        nodes = torch.arange(self.operator.num_nodes, device=self.cache.device)
         logits = self.net.out_weight.new_empty(len(nodes), self.net.out_weight.size(1))
         for rows, h in self._split(nodes, self.kept[0].h):
             h.copy_(self.net.encode(self.features.take(rows), self.operator))
@@ -139,7 +139,7 @@ class BatchedDeep:
         for block, kept, output in zip(self.blocks, self.kept, outputs, strict=True):
             for rows, out, *others in self._split(nodes, output, *self._renew(block, kept)):
                 part = self._part(block, rows, fresh=False)
-                h = self.keeper.take(kept.h, torch.cat([rows, part.attended]))
+                h = self.cache.take(kept.h, torch.cat([rows, part.attended]))
                 others = [other.to(h.device) for other in others]
                 h = block.update(h[: len(rows)], block.normalise(h, part.operator), others, part.operator)
                 out.copy_(self.net.decode(h, self.operator) if output is logits else h)

@@ -213,8 +213,8 @@ def with_partners(state: State, partners: Sequence[tuple[str, TrainConfig, State
     weights = {
         f"{PARTNERS}.{place}.{name}": value for place, (_, _, own) in enumerate(partners) for name, value in own.items()
     }
-    told = [{"model": name, "config": config.to_dict()} for name, config, _ in partners]
-    return {**state, **weights}, {PARTNERS: told} if told else {}
+    described = [{"model": name, "config": config.to_dict()} for name, config, _ in partners]
+    return {**state, **weights}, {PARTNERS: described} if described else {}
 
 
 def load_model(path: Path | str) -> tuple[nn.Module, str, TrainConfig]:
@@ -238,10 +238,10 @@ def load_models(path: Path | str) -> list[tuple[nn.Module, str, TrainConfig]]:
         sizes = metadata["in_channels"], metadata["out_channels"], metadata.get("num_nodes", 0), is_directed(metadata)
         content = file.read_bytes()
         weights, models = load(content), []
-        for place, told in enumerate(metadata.get(PARTNERS, [])):
+        for place, described in enumerate(metadata.get(PARTNERS, [])):
             prefix = f"{PARTNERS}.{place}."
             own = {key.removeprefix(prefix): weights.pop(key) for key in list(weights) if key.startswith(prefix)}
-            models.append(_build(told["model"], told["config"], sizes, own))
+            models.append(_build(described["model"], described["config"], sizes, own))
         models.insert(0, _build(metadata["model"], metadata["config"], sizes, weights))
     except (OSError, SafetensorError, KeyError, TypeError, AttributeError, RuntimeError, ValueError) as error:
         raise AsgatError(f"{file} is not a model of this package: {brief(error)}") from error

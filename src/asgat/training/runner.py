@@ -181,7 +181,7 @@ def run_split(dataset: Dataset, i: int) -> Split:
 
 
 def model_sizes(dataset: Any) -> dict[str, Any]:
-    """What the shape of a model depends on beside its settings, in the order :meth:`ModelSpec.make` takes it."""
+    """What the shape of a model depends on apart from its settings, in the order :meth:`ModelSpec.make` takes it."""
     return {
         "in_channels": dataset.num_features,
         "out_channels": dataset.num_classes,
