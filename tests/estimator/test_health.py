@@ -39,7 +39,7 @@ def test_counts(health):
 
 
 def test_homophily(health):
-    assert health.with_neighbour == 3
+    assert health.judged == 3
     assert health.beta == pytest.approx((1 + 0.5 + 0) / 6)
     assert health.beta_histogram == [1, 0, 0, 0, 0, 1, 0, 0, 0, 1]
     assert health.edge_homophily == pytest.approx(0.5)
@@ -61,7 +61,7 @@ def test_beta_is_that_of_the_package():
     dataset = load_dataset("karate")
     found = examine(as_user_graph(dataset.graph), dataset, ["0", "1"], [])
     assert found.beta == pytest.approx(beta(dataset.graph, dataset.y))
-    assert sum(found.beta_histogram) == found.with_neighbour == 34
+    assert sum(found.beta_histogram) == found.judged == 34
 
 
 def settings(dataset, share, degree, largest):
@@ -90,7 +90,7 @@ def test_a_graph_without_edges():
     own = UserGraph(["a", "b", "c", "d"], np.zeros((2, 0), dtype=np.int64), [], None, Column.of_texts("k", [*"xxyy"]))
     encoded = encode_user_graph(own)
     found = examine(own, encoded.dataset, ["x", "y"], [])
-    assert (found.edges, found.isolated, found.with_neighbour, found.beta) == (0, 4, 0, 0.0)
+    assert (found.edges, found.isolated, found.judged, found.beta) == (0, 4, 0, 0.0)
     assert np.isnan(found.edge_homophily)
     assert own.graph.num_entries == Graph.from_edges([[], []], 4).num_entries
 
@@ -111,7 +111,7 @@ def test_counts_of_a_directed_graph():
     assert (health.duplicates, health.self_loops, health.isolated) == (1, 1, 0)
     assert (health.components, health.largest_component) == (2, 4)
     assert health.mean_degree == pytest.approx(4 / 5)
-    assert health.with_neighbour == 4, "2 has edges, though none that begin there"
+    assert health.judged == 4, "2 has edges, though none that begin there"
     assert "1 row of the edges repeat another: merged." in health.changes
     assert Health.from_dict(json.loads(json.dumps(health.to_dict()))) == health
 

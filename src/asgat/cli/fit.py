@@ -219,7 +219,7 @@ def print_health(health: Health) -> None:
     table.add_row("classes", _class_counts(health.classes))
     table.add_row("split", ", ".join(f"{count:,} {part}" for part, count in health.parts.items()))
     table.add_row("β", _homophily(health))
-    if health.with_neighbour:
+    if health.judged:
         table.add_row("β of nodes", _histogram(health.beta_histogram))
     console.print(table)
     print_changes(health)
@@ -251,9 +251,9 @@ def print_result(classifier: Any) -> None:
 
 def _homophily(health: Health) -> str:
     value = f"{health.beta:.3f}" if health.beta == health.beta else "unknown"
-    if not health.with_neighbour:
+    if not health.judged:
         return f"{value}: no labelled node has a labelled neighbour"
-    alone = sum(health.classes.values()) - health.with_neighbour
+    alone = sum(health.classes.values()) - health.judged
     missing = f"; {alone:,} labelled nodes have no labelled neighbour and count as 0" if alone else ""
     return f"{value}: the mean share of a node's neighbours that are of its class{missing}"
 

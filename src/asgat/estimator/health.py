@@ -35,8 +35,8 @@ class Health:
     """Figures of a graph; β as in :mod:`asgat.graph.homophily`, over the labelled nodes.
 
     Args:
-        with_neighbour: labelled nodes with a labelled neighbour; the others count 0 in β.
-        beta_histogram: how many of these nodes have β_v in each tenth from 0 to 1.
+        judged: labelled nodes with a labelled neighbour; the others count 0 in β.
+        beta_histogram: how many of the judged nodes have β_v in each tenth from 0 to 1.
         mean_degree: of a directed graph, the mean out-degree, which is the mean in-degree.
         reciprocal: the share of edges given that were also given the other way round, None if it says nothing.
     """
@@ -55,7 +55,7 @@ class Health:
     classes: dict[str, int]
     unlabelled: int
     beta: float
-    with_neighbour: int
+    judged: int
     beta_histogram: list[int]
     edge_homophily: float
     adjusted_homophily: float
@@ -95,8 +95,8 @@ def examine(user_graph: UserGraph, dataset: Dataset, class_names: Sequence[str],
     repeated = ends.shape[1] - distinct
     row, col = graph.undirected.edge_index()
     labelled = (row != col) & (y[row] >= 0) & (y[col] >= 0)
-    with_neighbour = np.bincount(row[labelled], minlength=graph.num_nodes) > 0
-    share = node_homophily(graph, y)[with_neighbour]
+    judged = np.bincount(row[labelled], minlength=graph.num_nodes) > 0
+    share = node_homophily(graph, y)[judged]
     sizes = np.bincount(graph.components)
     between = graph.num_entries - int((graph.adjacency.diagonal() > 0).sum())
     changes = list(changes)
@@ -130,7 +130,7 @@ def examine(user_graph: UserGraph, dataset: Dataset, class_names: Sequence[str],
         classes={name: int((y == number).sum()) for number, name in enumerate(class_names)},
         unlabelled=int((y < 0).sum()),
         beta=beta(graph, y),
-        with_neighbour=int(with_neighbour.sum()),
+        judged=int(judged.sum()),
         beta_histogram=np.histogram(share, bins=BINS, range=(0.0, 1.0))[0].tolist(),
         edge_homophily=edge_homophily(graph, y),
         adjusted_homophily=adjusted_homophily(graph, y),

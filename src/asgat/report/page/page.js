@@ -101,7 +101,7 @@ function accuracy() {
   const low = Math.min(...bins.map((b) => b.probability)) > 0.5 ? 0.5 : 0;
   lineChart($("calibration"), { title: `Calibration: error ${percent(error)}`, x: [low, 1], y: [0, 1], xLabel: "probability of the prediction", xName: "probability", yLabel: "share that is right", format: (v) => percent(v, 0), caption: "Test nodes in bins by the probability of their prediction: how often they are right, with 95 % intervals. On the dashed line a probability of 80 % is right in 80 % of cases; below it the model is too sure. The error is the mean distance from the line, over nodes.",
     numbers: numbers(["probability", "test nodes", "right", "95 % interval"], bins.map((b) => [percent(b.probability), b.nodes, percent(b.accuracy), `${percent(b.low)} to ${percent(b.high)}`])),
-    keys: [{ name: "as sure as right", colour: "var(--muted)", dash: "5 4" }],
+    keys: [{ name: "perfect calibration", colour: "var(--muted)", dash: "5 4" }],
     lines: [{ xs: [low, 1], ys: [low, 1], colour: "var(--muted)", dash: "5 4", width: 1.4 }, { name: "model", xs: bins.map((b) => b.probability), ys: bins.map((b) => b.accuracy), ranges: bins.map((b) => [b.low, b.high]), colour: "var(--h4)" }] });
 }
 
