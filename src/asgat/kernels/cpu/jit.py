@@ -1,5 +1,6 @@
 """How the CPU kernels are compiled, and how many threads they take."""
 
+import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -74,4 +75,9 @@ def _pointer(context: Any, address: Any, example: Any) -> Any:
     return signature, generate
 
 
-pointer: Any = intrinsic(_pointer)
+def _interpreted_pointer(address: int, example: np.ndarray[Any, Any]) -> Any:
+    """The same where nothing is compiled (``NUMBA_DISABLE_JIT``)."""
+    return ctypes.cast(int(address), ctypes.POINTER(np.ctypeslib.as_ctypes_type(example.dtype)))
+
+
+pointer: Any = _interpreted_pointer if numba.config.DISABLE_JIT else intrinsic(_pointer)  # type: ignore[attr-defined]
