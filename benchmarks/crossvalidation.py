@@ -18,6 +18,10 @@ scored as ensembles, too, on the same parts; the highest score of all is chosen:
 
 python benchmarks/crossvalidation.py benchmarks/wisconsin.toml --parts 5 --both --ensembles 5 --device cuda --json FILE
 
+Neighbours of what was chosen there, all of them ensembles, follow the first rule (search 18):
+
+python benchmarks/crossvalidation.py benchmarks/wisconsin_ensembles.toml --parts 5 --both --finalists 5 --json FILE
+
 Candidates are in a TOML file: ``dataset``, settings for ``all``, and a table ``candidate.NAME`` each with ``model`` and
 further settings. Scores that the JSON file already has are not measured again.
 """
@@ -95,10 +99,10 @@ def _measure(given: tuple[str, dict[str, Any], int, str]) -> dict[str, Any]:
 def read_candidates(file: Path, changes: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:
     """The data set, and the candidates with all of their settings."""
     table = tomllib.loads(file.read_text())
-    candidates = [
-        {"candidate": name, "model": own.pop("model"), "settings": {**table["all"], **own, **changes}}
-        for name, own in table["candidate"].items()
-    ]
+    candidates = []
+    for name, own in table["candidate"].items():
+        settings = {**table["all"], **own, **changes}
+        candidates.append({"candidate": name, "model": settings.pop("model"), "settings": settings})
     return table["dataset"], candidates
 
 
@@ -151,7 +155,8 @@ def main() -> None:
 
     with multiprocessing.get_context("spawn").Pool(given.workers) as pool:
         score(candidates, range(1))
-        first = [row for row in rows if row["repeat"] == 0 and row["settings"].get("members", 1) == 1]
+        names = {one["candidate"] for one in candidates}
+        first = [row for row in rows if row["repeat"] == 0 and row["candidate"] in names]
         best = [one for one, _, _ in ranking(first, given.both)[: given.finalists]]
         finalists = [one for one in candidates if one["candidate"] in best]
         if given.ensembles:
