@@ -20,7 +20,7 @@ python benchmarks/crossvalidation.py benchmarks/wisconsin.toml --parts 5 --both 
 
 Neighbours of what was chosen there, all of them ensembles, follow the first rule (search 18):
 
-python benchmarks/crossvalidation.py benchmarks/wisconsin_ensembles.toml --parts 5 --both --finalists 5 --json FILE
+python benchmarks/crossvalidation.py benchmarks/wisconsin_ensembles.toml --parts 5 --both --finalists 3 --json FILE
 
 Candidates are in a TOML file: ``dataset``, settings for ``all``, and a table ``candidate.NAME`` each with ``model`` and
 further settings. Scores that the JSON file already has are not measured again.
