@@ -6,8 +6,9 @@ chosen model's test score is from the best entry's.
     python benchmarks/strangers.py ../shared/data/strangers --graphs reed98,usa-airports --out strangers.json
 
 The folder holds graphs as a user has them: ``NAME.npz``, or ``NAME/edges.csv`` and ``NAME/nodes.csv``. Graphs of
-``asgat datasets``, such as texas, are written as such tables first, with their first split as a column, or with the
-one named as in ``texas:3``. Several splits of a graph are scored together at the end, too, by the mean over them.
+``asgat datasets``, such as texas, are written as such tables first, with every split as a column, of which each repeat
+takes the next, or with the one named as in ``texas:3``. Graphs named so are scored together at the end, too, by the
+mean over their splits.
 """
 
 import argparse
@@ -30,18 +31,22 @@ def as_tables(name: str, folder: Path) -> list[str]:
 
     name, _, split = name.partition(":")
     data = load_dataset(name)
-    masks = data.splits[int(split or 0)].masks(data.num_nodes)
-    part = ["" if not any(m[i] for m in masks.values()) else next(p for p, m in masks.items() if m[i])
-            for i in range(data.num_nodes)]  # fmt: skip
+    parts = {}
+    for number in [int(split)] if split else range(len(data.splits)):
+        held = parts[f"split_{number}"] = [""] * data.num_nodes
+        for part, nodes in data.splits[number].parts().items():
+            for node in nodes:
+                held[node] = part
     with open(folder / "nodes.csv", "w", newline="", encoding="utf-8") as file:
         table = csv.writer(file)
-        table.writerow(["id", "label", "part", *(f"x{i}" for i in range(data.num_features))])
-        table.writerows([f"n{i}", f"c{data.y[i]}", part[i], *data.x[i].tolist()] for i in range(data.num_nodes))
+        table.writerow(["id", "label", *parts, *(f"x{i}" for i in range(data.num_features))])
+        for i in range(data.num_nodes):
+            table.writerow([f"n{i}", f"c{data.y[i]}", *(held[i] for held in parts.values()), *data.x[i].tolist()])
     ends, _ = data.graph.edges_once()
     with open(folder / "edges.csv", "w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([["source", "target"], *([f"n{a}", f"n{b}"] for a, b in ends.T)])
     files = ["--edges", str(folder / "edges.csv"), "--nodes", str(folder / "nodes.csv")]
-    return [*files, "--label", "label", "--split", "part"]
+    return [*files, "--label", "label", *(word for name in parts for word in ("--split", name))]
 
 
 def options_of(name: str, folder: Path, place: Path) -> list[str]:

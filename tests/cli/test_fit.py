@@ -206,6 +206,23 @@ def test_a_given_split_is_followed(asgat):
     assert health["columns"] == 5, "the split is not a feature"
 
 
+def test_repeats_take_several_splits(asgat):
+    write_graph(hidden=0.0)
+    for number in range(2):
+        add_column(f"part{number}", lambda i, _, number=number: ["train", "val", "test"][(i + number) % 3])
+    splits = "--split", "part0", "--split", "part1"
+    code, output, errors = asgat(*FIT, *QUICK, *splits, "--json", "r.json")
+    assert code == 0, errors
+    assert "Test scores, mean of 2 repeats" in output
+    assert json.loads(Path("r.json").read_bytes())["health"]["columns"] == 5
+    code, output, _ = asgat("predict", "run", "--edges", "edges.csv", "--nodes", "nodes.csv", "-o", "p.csv")
+    assert (code, "part" in output) == (0, False), output
+    models = "--models", "mlp", "--splits"
+    assert asgat("compare", *FIT[1:5], "--label", "kind", *splits, *models, "0-1", "--set", "epochs=2")[0] == 0
+    code, _, errors = asgat("compare", *FIT[1:5], "--label", "kind", *splits, *models, "0-2", "--set", "epochs=2")
+    assert (code, "there is no split 2" in errors) == (2, True), errors
+
+
 @pytest.mark.parametrize("ending", [".tsv", ".parquet", ".npz", ".graphml"])
 def test_other_formats(asgat, ending):
     networkx = pytest.importorskip("networkx")

@@ -16,11 +16,12 @@ from asgat.tabular.user_graph import UserGraph
 RING = np.stack([np.arange(12), np.roll(np.arange(12), -1)])
 
 
-def user_graph(label=None, split=None):
+def user_graph(label=None, *splits):
     features = [Column.of_array("f", np.arange(12.0)), Column.of_texts("c", [*"ab"] * 6)]
-    return UserGraph([f"n{i}" for i in range(12)], RING, features, None, label, split, {"id": "id"}, ["a note"])
+    return UserGraph([f"n{i}" for i in range(12)], RING, features, None, label, splits, {"id": "id"}, ["a note"])
 
 
+PARTS = ["train", "val", "test"]
 LABEL = Column.of_texts("kind", ["x", "x", "x", "x", "y", "y", "y", "y", "", "", "x", "y"])
 
 
@@ -127,6 +128,41 @@ def test_repeats_are_other_splits_unless_one_is_given():
     given = encode_user_graph(user_graph(LABEL, column), repeats=2)
     assert given.given_validation
     assert len({tuple(split.val) for split in given.dataset.splits}) == 1
+
+
+def test_repeats_take_given_splits_one_after_another():
+    one, other = (Column.of_texts(name, parts * 4) for name, parts in (("s", PARTS), ("t", PARTS[::-1])))
+    given = encode_user_graph(user_graph(LABEL, one, other), repeats=3)
+    first, second, third = (split.parts() for split in given.dataset.splits)
+    assert first["train"].tolist() == second["test"].tolist() == third["train"].tolist() == [0, 3, 6]
+    assert given.encoding.splits == ["s", "t"]
+    assert Encoding.from_dict(given.encoding.to_dict()).splits == ["s", "t"]
+    said = "There are 2 splits: the first is used; --repeats takes one after another."
+    assert said in encode_user_graph(user_graph(LABEL, one, other)).notes
+    assert said not in given.notes
+
+
+def test_an_encoding_of_a_version_with_one_split_is_read():
+    held = encode_user_graph(user_graph(LABEL)).encoding.to_dict()
+    del held["splits"]
+    older = Encoding.from_dict({**held, "columns": {**held["columns"], "split": "part"}})
+    assert older.splits == ["part"]
+    assert older.columns == {"id": "id"}
+    assert Encoding.from_dict({**held, "columns": {"split": None}}).splits == []
+
+
+def test_all_complete_columns_of_parts_are_splits():
+    own = user_graph(LABEL)
+    parts = [
+        Column.of_texts(name, held * 4)
+        for name, held in (("s", PARTS), ("t", PARTS[::-1]), ("u", ["test", "", "train"]))
+    ]
+    encoded = encode_user_graph(replace(own, features=[*own.features, *parts]), repeats=2)
+    assert [split.train.tolist() for split in encoded.dataset.splits] == [[0, 3, 6], [2, 5, 11]]
+    assert encoded.encoding.splits == [], "they are not left out by name"
+    cautions = [note for note in encoded.notes if isinstance(note, Caution)]
+    assert cautions[0] == "'s', 't' say which part a node is in: used as the split."
+    assert cautions[1].startswith("'u' says which part a node is in, but not for all")
 
 
 def test_the_metric_is_checked():

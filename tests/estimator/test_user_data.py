@@ -44,7 +44,7 @@ def test_every_run_has_the_split_of_a_repeat_of_fit(graph):
 
 def test_a_given_split_is_there_once_so_that_runs_differ_by_their_seed(graph):
     parts = Column.of_objects("part", [("train", "val", "test")[i % 3] for i in range(80)])
-    data = UserData.from_graph(graph.with_split(parts), runs=3).dataset
+    data = UserData.from_graph(graph.with_splits([parts]), runs=3).dataset
     assert len(data.splits) == 1
     scores = run(data, "mlp", make_config("mlp", epochs=3, hidden=4), [0, 1, 2])["rows"]
     assert len({row["val_loss"] for row in scores}) == 3

@@ -153,7 +153,7 @@ def test_mixed_formats_and_optional_columns(tmp_path):
     graph = read_graph(tmp_path / "e.tsv", tmp_path / "n.parquet", "kind", split="part", optional=("label", "split"))
     assert graph.edges.tolist() == [[0], [1]]
     assert graph.label is None
-    assert graph.split is None
+    assert graph.splits == []
 
 
 def test_edges_may_be_absent_in_any_format_and_nodes_may_not(tmp_path):

@@ -61,14 +61,13 @@ def test_labels_and_masks_of_pyg():
     from torch_geometric.data import Data
 
     masks = {
-        "train_mask": torch.tensor([[True, False], [False, True], [False, False]]),
+        "train_mask": torch.tensor([[True, False], [False, False], [False, True]]),
         "val_mask": torch.tensor([False, True, False]),
     }
     user_graph = as_user_graph(Data(edge_index=torch.tensor(ENDS), y=torch.tensor([1, -1, 0]), num_nodes=3, **masks))
     assert user_graph.label is not None
-    assert user_graph.split is not None
     assert user_graph.label.texts() == ["1", "", "0"]
-    assert user_graph.split.texts() == ["train", "val", ""], "of several splits the first"
+    assert [split.texts() for split in user_graph.splits] == [["train", "val", ""], ["", "val", "train"]]
     assert not user_graph.features
 
 

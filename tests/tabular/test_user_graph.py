@@ -34,7 +34,7 @@ def test_a_column_becomes_the_label():
     assert labelled.features == columns[1:]
     assert labelled.with_label("kind") is labelled
     assert graph.with_label("none").label is None
-    assert graph.with_split(columns[0]).split is columns[0]
+    assert graph.with_splits([columns[0]]).splits == [columns[0]]
 
 
 def test_labels_of_selected_nodes():

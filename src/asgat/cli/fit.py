@@ -32,7 +32,10 @@ def fit(
     time_limit: Annotated[
         float | None, typer.Option(metavar="MINUTES", min=0.0, help="For all models. Default: 10 (quick 2, best 60).")
     ] = None,
-    repeats: Annotated[int, typer.Option(min=1, max=100, help="Splits and seeds to average scores over.")] = 1,
+    repeats: Annotated[
+        int | None,
+        typer.Option(min=1, max=100, help="Splits and seeds to average scores over. Default: as many as --split."),
+    ] = None,
     seed: options.Seed = 0,
     device: options.Device = "auto",
     deterministic: options.Deterministic = False,
@@ -66,6 +69,7 @@ def fit(
         settings |= options.parse_settings(set_ or [], model_spec(model).config)
     place = options.check_device(device, deterministic)
     user_graph, metric = graph.read(), graph.metric or DEFAULT_METRIC
+    repeats = repeats or len(graph.split or ()) or 1
     encoded = encode_user_graph(user_graph, seed=seed, repeats=repeats, metric=metric)
     health = examine(user_graph, encoded.dataset, encoded.encoding.class_names, encoded.notes)
     print_health(health)

@@ -46,7 +46,9 @@ class GraphOptions:
     source: Annotated[str | None, Column(help="Source of an edge. Default: by name.")] = None
     target: Annotated[str | None, Column(help="Target of an edge. Default: by name.")] = None
     weight: Annotated[str | None, Column(help="Weight of an edge. Default: 1.")] = None
-    split: Annotated[str | None, Column(help="train, val or test. Default: random.")] = None
+    split: Annotated[list[str] | None, Column(help="train, val or test; several for --repeats. Default: random.")] = (
+        None
+    )
     ignore: Ignore = None
     categorical: Annotated[list[str] | None, Column(help="A feature whose numbers are codes of categories.")] = None
     numeric: Annotated[list[str] | None, Column(help="A feature that is a number.")] = None

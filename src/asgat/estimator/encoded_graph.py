@@ -30,12 +30,13 @@ USER_PROTOCOL = "own"  # the protocol of a user's graph, as run directories have
 class Encoding:
     """What is needed to read another graph in the same way, or to name what a model predicts.
 
-    Classes are of the type the labels had; columns are the user's for each role.
+    Classes are of the type the labels had; columns are the user's for each role, and splits those of parts.
     """
 
     encoder: FeatureEncoder
     classes: npt.NDArray[Any]
     columns: dict[str, str | None]
+    splits: Sequence[str] = ()
 
     @property
     def class_names(self) -> list[str]:
@@ -45,6 +46,7 @@ class Encoding:
         kinds = {"i": "int", "u": "int", "f": "float", "b": "bool"}
         return {
             "columns": self.columns,
+            "splits": list(self.splits),
             "classes": self.class_names,
             "class_type": kinds.get(self.classes.dtype.kind, "str"),
             "feature_names": self.encoder.names,
@@ -59,9 +61,11 @@ class Encoding:
             reader = readers[values["class_type"]]
             classes = np.array([reader(text) for text in values["classes"]])
             columns = {str(role): None if name is None else str(name) for role, name in values["columns"].items()}
+            older = columns.pop("split", None)  # versions that knew one split wrote it here
+            splits = [str(name) for name in values.get("splits", [older] if older is not None else [])]
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise AsgatError(f"The encoding cannot be read: {error!r}; fit again.") from error
-        return cls(FeatureEncoder.from_dict(values), classes, columns)
+        return cls(FeatureEncoder.from_dict(values), classes, columns, splits)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,23 +106,24 @@ def encode_user_graph(
             draws a stratified split.
         val_mask: nodes for early stopping; None takes a quarter of the mask.
         test: whether a split that is drawn has a test part.
-        repeats: how many splits to draw, the first from ``seed`` and each from the next; a given one is repeated.
+        repeats: how many splits to take: the given ones, over and over, or drawn ones, the first from ``seed`` and each
+            from the next.
         metric: what validation decides by.
     """
     notes, num_nodes = list(user_graph.notes), user_graph.num_nodes
     label = label_column(user_graph, y)
     codes, classes = encode_labels(label, notes)
-    mask = user_graph.chosen if mask is None else mask
+    mask, named = user_graph.chosen if mask is None else mask, [column.name for column in user_graph.splits]
     user_graph, leaks, unused = _leave_out(user_graph, codes, mask is not None, notes)
     if y is not None or user_graph.columns.get("label") is None:
         _check_label_is_no_feature(leaks, label)
-    given = val_mask is not None if mask is not None else user_graph.split is not None
+    given = val_mask is not None if mask is not None else bool(user_graph.splits)
 
-    def draw(seed: int, notes: list[str]) -> Split:
+    def draw(repeat: int, notes: list[str]) -> Split:
         if mask is not None:
             inside = as_mask(mask, num_nodes)
             if val_mask is None:
-                return split_of_mask(inside, codes, seed)
+                return split_of_mask(inside, codes, seed + repeat)
             stopping = as_mask(val_mask, num_nodes)
             if (inside & stopping).any():
                 both = np.flatnonzero(inside & stopping)[0]
@@ -126,40 +131,47 @@ def encode_user_graph(
             if not (stopping & (codes >= 0)).any():
                 raise AsgatError("val_mask holds no labelled node; early stopping needs some.")
             return split_from_masks(inside, stopping, ~inside & ~stopping, codes)
-        if user_graph.split is not None:
-            return read_split(user_graph.split, codes, seed, notes)
-        return make_split(codes, seed, notes) if test else split_of_mask(codes >= 0, codes, seed)
+        if user_graph.splits:
+            return read_split(user_graph.splits[repeat % len(user_graph.splits)], codes, seed + repeat, notes)
+        if test:
+            return make_split(codes, seed + repeat, notes)
+        return split_of_mask(codes >= 0, codes, seed + repeat)
 
-    split = draw(seed, notes)
-    splits = split, *(draw(seed + repeat, []) for repeat in range(1, repeats))
+    split = draw(0, notes)
+    splits = split, *(draw(repeat, []) for repeat in range(1, repeats))
+    if repeats < len(user_graph.splits) and mask is None:
+        used = f"the first {repeats} are" if repeats > 1 else "the first is"
+        notes.append(f"There are {len(user_graph.splits)} splits: {used} used; --repeats takes one after another.")
     lacking = np.setdiff1d(np.unique(codes[codes >= 0]), codes[split.train])
     if len(lacking):
         notes.append(f"No training node is of class {str(classes[lacking[0]])!r:.60}; it cannot be learned.")
     encoder = FeatureEncoder.fit(user_graph.features, unused)
     x, _ = encoder.transform(user_graph.features, user_graph.graph)
     dataset = Dataset(user_graph.name, user_graph.graph, x, codes, splits, len(classes), metric, USER_PROTOCOL)
-    encoding = Encoding(encoder, np.array(classes.tolist()), dict(user_graph.columns))
+    encoding = Encoding(encoder, np.array(classes.tolist()), dict(user_graph.columns), named)
     return EncodedGraph(user_graph, dataset, encoding, [*notes, *encoder.notes], given)
 
 
 def _leave_out(
     user_graph: UserGraph, codes: npt.NDArray[np.int64], masked: bool, notes: list[str]
 ) -> tuple[UserGraph, list[Column], set[str]]:
-    """The graph with the split one of its columns holds, unless there is one; the columns that tell the label; and the
-    names of all that are no features."""
+    """The graph with the splits its columns hold, unless there is one; the columns that tell the label; and the names
+    of all that are no features."""
     unused: set[str] = set()
+    splits, said = list[Column](), dict[str, list[str]]()
     for columns, parts in find_splits(user_graph.features):
-        names = quoted([column.name for column in columns])
-        unused.update(column.name for column in columns)
-        if masked or user_graph.split is not None:
-            what = "which part a node is in, and another split is used: left out"
+        if masked or user_graph.splits:
+            what = ", and another split is used: left out."
         elif not is_complete(parts, codes):
-            what = "which part a node is in, but not for all labelled nodes and parts: left out. `--split` takes it"
+            what = ", but not for all labelled nodes and parts: left out. `--split` takes it."
         else:
-            what = "which part a node is in: used as the split"
-            user_graph = user_graph.with_split(parts)
-        verb = "say" if len(columns) > 1 else "says"
-        notes.append(Caution(f"{names} {verb} {what}."))
+            what = ": used as the split."
+            splits.append(parts)
+        said.setdefault(what, []).extend(column.name for column in columns)
+        unused.update(column.name for column in columns)
+    for what, own in said.items():
+        notes.append(Caution(f"{quoted(own)} {'say' if len(own) > 1 else 'says'} which part a node is in{what}"))
+    user_graph = user_graph.with_splits(splits) if splits else user_graph
     features = [column for column in user_graph.features if column.name not in unused]
     leaks = forms_of_label([column for column in features if column.name not in user_graph.declared], codes)
     if leaks:

@@ -72,7 +72,8 @@ def predictions_of(
     graph = read_graph(
         edges,
         nodes,
-        **{role: roles.get(role) for role in ("label", "id", "source", "target", "weight", "split")},
+        **{role: roles.get(role) for role in ("label", "id", "source", "target", "weight")},
+        split=classifier.encoding_.splits,
         ignore=ignore,
         optional=("label", "split"),
         directed=classifier.directed,

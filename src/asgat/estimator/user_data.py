@@ -7,10 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from asgat.config import TrainConfig
-from asgat.data.dataset import METRICS, Dataset, Split
+from asgat.data.dataset import METRICS, Dataset
 from asgat.data.digest import dataset_digest
 from asgat.errors import AsgatError
 from asgat.estimator.classifier import ASGATClassifier
@@ -33,7 +31,7 @@ class UserData:
     """A user's graph, encoded and split, and its figures.
 
     Args:
-        dataset: one split for every run; a single one if all are the same, so that runs differ by their seed.
+        dataset: the given splits, or one for every run; of a single one, runs differ by their seed.
         ids: of the nodes, as the user has them.
         encoding: content of ``encoder.json``: how its columns became features and its labels classes.
         model: the model of the run directory it was read from.
@@ -50,10 +48,8 @@ class UserData:
         """The graph with the splits that ``asgat fit`` with this seed and as many repeats has."""
         encoded = encode_user_graph(graph, seed=seed, repeats=runs, metric=metric or DEFAULT_METRIC)
         health = examine(graph, encoded.dataset, encoded.encoding.class_names, encoded.notes)
-        splits = encoded.dataset.splits
-        if all(_same(split, splits[0]) for split in splits):
-            splits = splits[:1]
-        dataset = replace(encoded.dataset, splits=splits)
+        given = len(encoded.user_graph.splits) or runs
+        dataset = replace(encoded.dataset, splits=encoded.dataset.splits[:given])
         return cls(dataset, health, list(graph.ids), encoded.encoding.to_dict())
 
     @classmethod
@@ -90,8 +86,3 @@ class UserData:
         dataset = replace(self.dataset_for(metadata["model"]), splits=(split,))
         with locked(path):
             write_all(Path(path), encode_files(dataset, self.ids, self.encoding, self.health))
-
-
-def _same(one: Split, other: Split) -> bool:
-    pairs = zip(one.parts().values(), other.parts().values(), strict=True)
-    return all(np.array_equal(a, b) for a, b in pairs)

@@ -70,7 +70,7 @@ def assemble(
     source: str | None = None,
     target: str | None = None,
     weight: str | None = None,
-    split: str | None = None,
+    split: str | Sequence[str] | None = None,  # of train, val, test or nothing; of several, repeats take one each
     ignore: Sequence[str] = (),  # columns that are not features
     categorical: Sequence[str] = (),  # columns whose numbers are categories, such as codes
     numeric: Sequence[str] = (),  # columns that are numbers, whatever they look like
@@ -83,7 +83,8 @@ def assemble(
     if numbered and id in (None, "id") and not any(usual in nodes.columns for usual in IDS):
         nodes = replace(nodes, columns={"id": Column.of_array("id", np.arange(len(nodes))), **nodes.columns})
     label = None if "label" in optional and label not in nodes.columns else label
-    split = None if "split" in optional and split not in nodes.columns else split
+    splits = [split] if isinstance(split, str) else list(split or ())
+    splits = [name for name in splits if "split" not in optional or name in nodes.columns]
     notes = [*nodes.notes, *edges.notes]
     _check_order(edges, nodes, label)
     id = id or _guess_id(nodes, label, notes)
@@ -114,15 +115,15 @@ def assemble(
     label_column = nodes.column(label, "--label") if label is not None else None
     if label_column is not None and numbered and isinstance(label_column.values, np.ndarray):
         label_column = Column(label_column.name, label_column.values, label_column.missing | (label_column.values < 0))
-    split_column = nodes.column(split, "--split") if split is not None else None
+    split_columns = [nodes.column(name, "--split") for name in splits]
     for column in ignore:
         nodes.column(column, "--ignore")
-    taken = {id, label, split, *ignore}
+    taken = {id, label, *splits, *ignore}
     kinds = _kinds(nodes, taken, categorical, numeric)
     features = [kinds.get(heading, column) for heading, column in nodes.columns.items() if heading not in taken]
-    roles = {"id": id, "source": source, "target": target, "weight": weight, "label": label, "split": split}
+    roles = {"id": id, "source": source, "target": target, "weight": weight, "label": label}
     share = reciprocal_share(ends, len(ids), listed_once=True)
-    known = label_column, split_column
+    known = label_column, split_columns
     user_graph = UserGraph(ids, ends, features, given, *known, roles, notes, name, directed=directed, reciprocal=share)
     return replace(user_graph, declared=tuple(kinds))
 

@@ -76,21 +76,24 @@ def from_networkx(
 
 
 def from_pyg(data: Any, x: Any = None, directed: bool = False, label: str = "y") -> UserGraph:
-    """From a PyG ``Data``: features ``x``, labels ``y`` (-1 without one), masks ``train_mask`` and so on, of several
-    splits the first; ``label`` names another tensor of labels."""
+    """From a PyG ``Data``: features ``x``, labels ``y`` (-1 without one), masks ``train_mask`` and so on, of one
+    or several splits; ``label`` names another tensor of labels."""
     graph = Graph.from_pyg(data, directed=True)
-    known = split = None
+    known, splits = None, list[Column]()
     held = data.get(label)
     if held is not None and tuple(held.shape) in ((graph.num_nodes,), (graph.num_nodes, 1)):
         y = held.reshape(-1).cpu().numpy()
         known = Column.of_array(label, y, y < 0) if y.dtype.kind != "b" else Column.of_array(label, y)
     if data.get("train_mask") is not None:
-        parts = np.full(graph.num_nodes, "", dtype=object)
-        for part in ("train", "val", "test"):
-            mask = data.get(f"{part}_mask")
-            if mask is not None:
-                parts[(mask if mask.dim() == 1 else mask[:, 0]).cpu().numpy()] = part
-        split = Column.of_texts("split", parts.tolist())
+        masks = {part: data.get(f"{part}_mask") for part in ("train", "val", "test")}
+        flat = {
+            part: mask.cpu().numpy().reshape(graph.num_nodes, -1) for part, mask in masks.items() if mask is not None
+        }
+        for i in range(flat["train"].shape[1]):
+            parts = np.full(graph.num_nodes, "", dtype=object)
+            for part, mask in flat.items():
+                parts[mask[:, min(i, mask.shape[1] - 1)]] = part  # some data sets have several splits but one test part
+            splits.append(Column.of_texts(f"split {i}", parts.tolist()))
     x = x if x is not None else data.get("x")
     if hasattr(x, "detach") and held is not None and np.shares_memory(*(v.detach().cpu().numpy() for v in (x, held))):
         raise AsgatError(f"The features x are the labels {label!r} themselves; leave these out of the features.")
@@ -99,7 +102,7 @@ def from_pyg(data: Any, x: Any = None, directed: bool = False, label: str = "y")
     if data.get("edge_attr") is not None:
         advice = "" if data.get("edge_weight") is not None else "; edge_weight takes a number per edge"
         notes.append(Caution(f"edge_attr is not used{advice}."))
-    return replace(user_graph, label=known, split=split, columns={"label": label}, notes=notes, name="pyg")
+    return replace(user_graph, label=known, splits=splits, columns={"label": label}, notes=notes, name="pyg")
 
 
 def _from_graph(graph: Graph, x: Any, directed: bool) -> UserGraph:

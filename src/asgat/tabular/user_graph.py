@@ -18,7 +18,7 @@ FEWEST = 10  # edges from which a share says something
 
 @dataclass(frozen=True, eq=False)
 class UserGraph:
-    """A graph with columns of features, and optionally labels and a split.
+    """A graph with columns of features, and optionally labels and splits.
 
     It can be indexed like an array of nodes, ``graph[[0, 3]]``: the whole graph with some of its nodes selected, which
     is what scikit-learn's cross-validation passes to an estimator.
@@ -29,7 +29,7 @@ class UserGraph:
     features: Sequence[Column]
     weight: Floats | None = None  # of every edge; None is 1
     label: Column | None = None  # the class of every node, where it is known
-    split: Column | None = None  # the part every node is in
+    splits: Sequence[Column] = ()  # each says which part every node is in
     columns: dict[str, str | None] = field(default_factory=dict)  # the user's column for each role, such as id
     notes: Sequence[str] = ()  # what was noticed or changed while reading, in sentences
     name: str = "graph"
@@ -61,9 +61,9 @@ class UserGraph:
         features = [other for other in self.features if other is not column]
         return self._with(label=column, features=features, columns={**self.columns, "label": name})
 
-    def with_split(self, split: Column) -> Self:
-        """The same graph with the part every node is in."""
-        return self._with(split=split)
+    def with_splits(self, splits: Sequence[Column]) -> Self:
+        """The same graph with these splits."""
+        return self._with(splits=splits)
 
     @property
     def num_nodes(self) -> int:

@@ -165,7 +165,7 @@ def step_bytes(dataset: Dataset, config: TrainConfig, device: torch.device) -> i
 def split_number(name: str, run: int, num_splits: int) -> int:
     """The split of a run of a data set: its own, or the only one; refused where there is none."""
     if run < 0 or (num_splits > 1 and run >= num_splits):
-        raise AsgatError(f"{name} has splits 0 to {num_splits - 1}; there is no split {run}.")
+        raise AsgatError(f"{name} has splits 0 to {num_splits - 1}; there is no split {run} (--splits).")
     return run if num_splits > 1 else 0
 
 
