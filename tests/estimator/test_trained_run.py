@@ -99,7 +99,7 @@ def test_a_run_without_its_graph_is_refused(trained, tmp_path):
         load_run(tmp_path)
 
 
-@pytest.mark.parametrize("left", ["leaderboard.json", "unfinished.safetensors"])
+@pytest.mark.parametrize("left", ["config.toml", "leaderboard.json", "unfinished.safetensors"])
 def test_an_unfinished_training_is_told(tmp_path, left):
     (tmp_path / left).touch()
     with pytest.raises(AsgatError, match="holds an unfinished training; start the same command again"):

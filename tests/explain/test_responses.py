@@ -50,7 +50,8 @@ WIGGLE = 0.1 * np.sin(20 * FREQUENCY)
         (np.sin(4 * np.pi * FREQUENCY), "mixed"),
         (np.full_like(FREQUENCY, 3.7), "flat"),
         (np.zeros_like(FREQUENCY), "flat"),
-        (3.7 + 0.05 * FREQUENCY, "flat"),  # as it looks on an axis from 0
+        (3.5 + 0.25 * FREQUENCY, "flat"),  # as it looks on an axis from 0
+        (3.2 + 0.4 * FREQUENCY, "high-pass"),
         (1e-5 * FREQUENCY, "flat"),  # a dead head with a trace of a slope
     ],
 )

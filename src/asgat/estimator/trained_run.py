@@ -23,7 +23,7 @@ from asgat.graph.graph import Floats, Graph, Ints, Mask
 from asgat.nn.ensemble import average
 from asgat.training.inputs import graph_for, make_inputs
 from asgat.training.run_directory import is_directed, load_models, read_metadata
-from asgat.training.run_files import BOARD, UNFINISHED
+from asgat.training.run_files import BOARD, CONFIG, UNFINISHED
 
 GRAPH_FILE, ENCODER_FILE, HEALTH_FILE = "graph.npz", "encoder.json", "health.json"
 
@@ -126,7 +126,7 @@ def load_run(path: Path | str, data_dir: Path | str | None = None) -> TrainedRun
     """Reads a run directory of ``asgat fit`` (the graph is in it) or of ``asgat train`` (the data set has a name)."""
     path = Path(path)
     if not (path / "model.safetensors").is_file():
-        if any((path / name).exists() for name in (BOARD, UNFINISHED)):
+        if any((path / name).exists() for name in (BOARD, CONFIG, UNFINISHED)):
             raise AsgatError(f"{path} holds an unfinished training; start the same command again to finish it.")
         raise AsgatError(f"{path} is not a run directory with a model; `asgat fit` and `asgat train` write them.")
     models = load_models(path)

@@ -18,7 +18,7 @@ BANDS = ((0.0, 0.5), (0.5, 1.0), (1.0, 1.5), (1.5, 2.0))
 BAND_NAMES = ("low", "low middle", "high middle", "high")
 BAND_TABLE = [{"name": name, "from": low, "to": high} for name, (low, high) in zip(BAND_NAMES, BANDS, strict=True)]
 EXACT_NODES = 3000  # up to this size eigenvectors are computed
-FLAT, DEAD = 0.1, 1e-3  # a response that varies less, next to its size or at all, is flat
+FLAT, DEAD = 0.15, 1e-3  # a response that varies less, next to its size or at all, is flat
 SHARPNESS = 160  # degree of the polynomials that separate the bands on larger graphs
 BLOCK = 4_000_000  # numbers held at a time while rows are computed
 
