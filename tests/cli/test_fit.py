@@ -217,9 +217,10 @@ def test_repeats_take_several_splits(asgat):
     assert json.loads(Path("r.json").read_bytes())["health"]["columns"] == 5
     code, output, _ = asgat("predict", "run", "--edges", "edges.csv", "--nodes", "nodes.csv", "-o", "p.csv")
     assert (code, "part" in output) == (0, False), output
-    models = "--models", "mlp", "--splits"
-    assert asgat("compare", *FIT[1:5], "--label", "kind", *splits, *models, "0-1", "--set", "epochs=2")[0] == 0
-    code, _, errors = asgat("compare", *FIT[1:5], "--label", "kind", *splits, *models, "0-2", "--set", "epochs=2")
+    compare = "compare", *FIT[1:5], "--label", "kind", *splits, "--models", "mlp", "--set", "epochs=2"
+    assert asgat(*compare, "--json", "c.json")[0] == 0
+    assert [row["run"] for row in json.loads(Path("c.json").read_bytes())["rows"][0]["rows"]] == [0, 1]
+    code, _, errors = asgat(*compare, "--splits", "0-2")
     assert (code, "there is no split 2" in errors) == (2, True), errors
 
 
@@ -497,9 +498,22 @@ def test_a_column_of_parts_is_the_split(asgat):
     code, output, errors = asgat(*FIT, *QUICK)
     assert code == 0, errors
     assert "! 'part' says which part a node is in: used as the split." in flat(output)
+    assert "--repeats" not in output
     assert "30 train, 10 val, 20 test" in output
     assert not any("part" in name for name in json.loads(Path("run/encoder.json").read_bytes())["feature_names"])
     assert asgat("predict", "run", "--edges", "edges.csv", "--nodes", "nodes.csv", "-o", "p.csv")[0] == 0
+
+
+def test_several_columns_of_parts_are_splits(asgat):
+    write_graph(hidden=0.0)
+    for number in range(2):
+        add_column(f"part{number}", lambda i, _, number=number: ["train", "val", "test"][(i + number) % 3])
+    code, output, errors = asgat(*FIT, *QUICK)
+    assert code == 0, errors
+    assert "! 'part0', 'part1' say which part a node is in: used as 2 splits." in flat(output)
+    assert "There are 2 splits, of which the first is used." in flat(output)
+    assert "→ --repeats 2 uses all 2 splits." in flat(output)
+    assert "mean of 2 repeats" in asgat(*FIT, *QUICK, "--repeats", "2", "--fresh")[1]
 
 
 def test_hints_on_labels_codes_and_edges(asgat):

@@ -137,9 +137,24 @@ def test_repeats_take_given_splits_one_after_another():
     assert first["train"].tolist() == second["test"].tolist() == third["train"].tolist() == [0, 3, 6]
     assert given.encoding.splits == ["s", "t"]
     assert Encoding.from_dict(given.encoding.to_dict()).splits == ["s", "t"]
-    said = "There are 2 splits: the first is used; --repeats takes one after another."
-    assert said in encode_user_graph(user_graph(LABEL, one, other)).notes
-    assert said not in given.notes
+    assert "There are 2 splits, taken in turn." in given.notes
+    assert "There are 2 splits, of which the first is used." in encode_user_graph(user_graph(LABEL, one, other)).notes
+    three = encode_user_graph(user_graph(LABEL, one, other, replace(one, name="u")), repeats=2)
+    assert "There are 3 splits, of which the first 2 are used." in three.notes
+
+
+def test_notes_name_the_split_they_are_on():
+    one, other = Column.of_texts("s", PARTS * 4), Column.of_texts("t", ["train"] * 4 + ["test"] * 8)
+    notes = encode_user_graph(user_graph(LABEL, one, other), repeats=4).notes
+    assert "In the split 't': No training node is of class 'y'; it cannot be learned." in notes
+    assert "In the split 't': 1 of the training nodes were kept for validation." in notes
+    assert len([note for note in notes if "In the split 't'" in note]) == 2, "once, however often a split is taken"
+
+
+def test_splits_with_and_without_test_nodes_are_refused():
+    one, other = Column.of_texts("s", PARTS * 4), Column.of_texts("t", ["train", "val"] * 6)
+    with pytest.raises(AsgatError, match="Some splits have test nodes and others have none"):
+        encode_user_graph(user_graph(LABEL, one, other), repeats=2)
 
 
 def test_an_encoding_of_a_version_with_one_split_is_read():
@@ -155,14 +170,14 @@ def test_all_complete_columns_of_parts_are_splits():
     own = user_graph(LABEL)
     parts = [
         Column.of_texts(name, held * 4)
-        for name, held in (("s", PARTS), ("t", PARTS[::-1]), ("u", ["test", "", "train"]))
+        for name, held in (("s", PARTS), ("t", PARTS[::-1]), ("u", ["test", "", "train"]), ("same", PARTS))
     ]
     encoded = encode_user_graph(replace(own, features=[*own.features, *parts]), repeats=2)
     assert [split.train.tolist() for split in encoded.dataset.splits] == [[0, 3, 6], [2, 5, 11]]
     assert encoded.encoding.splits == [], "they are not left out by name"
     cautions = [note for note in encoded.notes if isinstance(note, Caution)]
-    assert cautions[0] == "'s', 't' say which part a node is in: used as the split."
-    assert cautions[1].startswith("'u' says which part a node is in, but not for all")
+    assert cautions[1] == "'s', 't', 'same' say which part a node is in: used as 2 splits."
+    assert cautions[0].startswith("'u' says which part a node is in, but not for all")
 
 
 def test_the_metric_is_checked():

@@ -99,8 +99,22 @@ def test_a_run_without_its_graph_is_refused(trained, tmp_path):
         load_run(tmp_path)
 
 
-@pytest.mark.parametrize("left", ["config.toml", "leaderboard.json", "unfinished.safetensors"])
-def test_an_unfinished_training_is_told(tmp_path, left):
-    (tmp_path / left).touch()
+@pytest.mark.parametrize(
+    ("left", "content"),
+    [
+        ("leaderboard.json", ""),
+        ("unfinished.safetensors", ""),
+        ("config.toml", 'model = "gcn"\nprotocol = "own"\nruns = [0]\n'),
+    ],
+)
+def test_an_unfinished_training_is_told(tmp_path, left, content):
+    (tmp_path / left).write_text(content)
     with pytest.raises(AsgatError, match="holds an unfinished training; start the same command again"):
+        load_run(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["", 'model = "gcn"', "no toml"])
+def test_a_folder_with_another_config_is_no_training(tmp_path, content):
+    (tmp_path / "config.toml").write_text(content)
+    with pytest.raises(AsgatError, match="is not a run directory with a model"):
         load_run(tmp_path)

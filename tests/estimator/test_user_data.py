@@ -50,6 +50,18 @@ def test_a_given_split_is_there_once_so_that_runs_differ_by_their_seed(graph):
     assert len({row["val_loss"] for row in scores}) == 3
 
 
+def test_several_given_splits_are_those_of_the_runs(graph):
+    one, other, third = (
+        Column.of_objects(name, [("train", "val", "test")[(i * step) % 3] for i in range(80)])
+        for name, step in (("a", 1), ("b", 2), ("c", 4))
+    )
+    data = UserData.from_graph(graph.with_splits([one, other, third]), runs=10)
+    assert len(data.dataset.splits) == 2, "a and c are equal, and two runs would be, too"
+    assert data.digest != UserData.from_graph(graph.with_splits([one])).digest
+    fitted = encode_user_graph(graph.with_splits([one, other]), repeats=2)
+    assert data.digest == dataset_digest(fitted.dataset)
+
+
 def test_settings_are_those_of_fit(graph):
     data = UserData.from_graph(graph)
     config = data.config("asgat-plus", {"heads": 3})

@@ -59,6 +59,7 @@ def test_guesses_are_reported():
         (EDGES, NODES, {"label": "class"}, "no column 'class'"),
         (EDGES, NODES, {"id": "nr"}, "no column 'nr'"),
         (EDGES, NODES, {"split": "part"}, "no column 'part'"),
+        (EDGES, NODES, {"split": ["kind", "kind"]}, "--split names the column 'kind' twice"),
         (EDGES, NODES, {"source": "from", "target": "to"}, "no column 'from'"),
         (EDGES, NODES, {"source": "source"}, "--source and --target"),
         (EDGES, NODES, {"ignore": ["g"]}, "no column 'g'"),

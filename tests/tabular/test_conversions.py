@@ -71,6 +71,30 @@ def test_labels_and_masks_of_pyg():
     assert not user_graph.features
 
 
+@pytest.mark.parametrize(
+    ("mask", "parts"),
+    [
+        (torch.tensor([True, False, True]), [["train", "", "train"]]),
+        (torch.tensor([1, 0, 1], dtype=torch.uint8), [["train", "", "train"]]),
+        (np.array([[1.0], [0.0], [1.0]]), [["train", "", "train"]]),
+        (np.eye(3, dtype=bool), [["train", "", ""], ["", "train", ""], ["", "", "train"]]),
+        (torch.ones(2, 3, dtype=torch.bool), "train_mask must be booleans of shape [3], or [3, S] for S splits"),
+        (torch.tensor([0, 2]), "but is int64 [2]"),
+        (torch.tensor([0.5, 0.0, 1.0]), "but is float32 [3]"),
+    ],
+)
+def test_masks_of_pyg_of_any_shape(mask, parts):
+    from torch_geometric.data import Data
+
+    data = Data(edge_index=torch.tensor(ENDS), num_nodes=3, train_mask=mask)
+    if isinstance(parts, str):
+        with pytest.raises(AsgatError) as refused:
+            as_user_graph(data)
+        assert parts in str(refused.value)
+    else:
+        assert [split.texts() for split in as_user_graph(data).splits] == parts
+
+
 def test_the_label_of_networkx_is_not_a_feature():
     networkx = pytest.importorskip("networkx")
     user_graph = from_networkx(networkx.karate_club_graph(), label="club")

@@ -82,6 +82,14 @@ def test_masks_are_a_split():
     assert find_splits([column(np.arange(4.0), "train_mask")]) == [], "not a mask"
 
 
+def test_masks_with_the_same_number_are_a_split():
+    masks = {"train_mask1": [1, 0, 0], "train_mask_0": [0, 1, 0], "val_mask1": [0, 1, 0], "test_mask": [0, 0, 1]}
+    first, second = find_splits([column(np.array(values), name) for name, values in masks.items()])
+    assert [held.name for held in first[0]] == ["test_mask", "train_mask_0"]
+    assert first[1].texts() == ["", "train", "test"]
+    assert second[1].texts() == ["train", "val", "test"]
+
+
 def test_a_split_is_complete_if_every_labelled_node_has_a_part():
     parts = column(["train", "test", "", "val"])
     assert is_complete(parts, np.array([0, 1, -1, 0]))

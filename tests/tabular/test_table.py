@@ -136,10 +136,11 @@ def test_arrays(tmp_path):
     arrays = {"x": np.arange(6.0).reshape(3, 2), "y": np.array([0, 1, -1]), "edge_index": np.array([[0, 1], [1, 2]])}
     arrays |= {"train_mask": np.ones((3, 2), dtype=bool), "weight": np.array([1.0, 2.0])}
     np.savez(tmp_path / "a.npz", **arrays)  # type: ignore[arg-type]
-    assert list(read_table(tmp_path / "a.npz").columns) == ["x0", "x1", "y"]
+    columns = ["x0", "x1", "y", "train_mask0", "train_mask1"]
+    assert list(read_table(tmp_path / "a.npz").columns) == columns
     edges, nodes = read_npz_tables(tmp_path / "a.npz")
     assert nodes is not None
-    assert list(nodes.columns) == ["x0", "x1", "y"]
+    assert list(nodes.columns) == columns
     assert edges.column("source").texts() == ["0", "1"]
     assert edges.column("weight").texts() == ["1", "2"]
     np.savez(tmp_path / "b.npz", edges=np.array([[0, 1], [1, 2], [2, 0]]))

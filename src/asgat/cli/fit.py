@@ -71,8 +71,11 @@ def fit(
     user_graph, metric = graph.read(), graph.metric or DEFAULT_METRIC
     repeats = repeats or len(graph.split or ()) or 1
     encoded = encode_user_graph(user_graph, seed=seed, repeats=repeats, metric=metric)
+    splits = len(encoded.user_graph.splits)
     health = examine(user_graph, encoded.dataset, encoded.encoding.class_names, encoded.notes)
     print_health(health)
+    if splits > repeats:
+        say(f"→ --repeats {splits} uses all {splits} splits.")
     out = out or Path("runs") / f"{graph.data_name()}-{model or 'leaderboard'}-seed{seed}"
     classifier = ASGATClassifier(
         model or "asgat-plus",

@@ -46,7 +46,7 @@ class GraphOptions:
     source: Annotated[str | None, Column(help="Source of an edge. Default: by name.")] = None
     target: Annotated[str | None, Column(help="Target of an edge. Default: by name.")] = None
     weight: Annotated[str | None, Column(help="Weight of an edge. Default: 1.")] = None
-    split: Annotated[list[str] | None, Column(help="train, val or test; several for --repeats. Default: random.")] = (
+    split: Annotated[list[str] | None, Column(help="train, val or test; again for another split. Default: random.")] = (
         None
     )
     ignore: Ignore = None
@@ -143,6 +143,11 @@ class Source:
         from asgat.recipe import load_config
 
         return self.user.config(model, settings) if self.user else load_config(self.dataset.name, model, settings)
+
+    def runs(self, asked: list[int]) -> list[int]:
+        """The runs that are asked for; of ten, the default, those a user's graph has splits for."""
+        several = len(self.dataset.splits)
+        return asked[:several] if self.user and several > 1 and asked == list(range(10)) else asked
 
     def dataset_for(self, model: str) -> "Dataset":
         """The data set as a model takes it; a user's directed graph loses its directions where they cannot be used."""

@@ -91,7 +91,7 @@ def compare(
 ) -> None:
     """Train several models on the same splits of a data set or of your graph, print one table and draw it.
 
-    A setting given with --set applies to the models that have it. Splits of your graph are drawn as by `asgat fit`.
+    A setting given with --set applies to the models that have it. Splits of your graph are those of `asgat fit`.
     """
     from asgat.report import comparison_figure
     from asgat.training.runner import model_sizes
@@ -101,6 +101,7 @@ def compare(
     job = Job(splits, seed, set_, device, deterministic, fresh)
     given = {name: job.settings_of(name, names) for name in names}
     source = load_source(dataset, graph, seed, max(job.runs) + 1, protocol, data_dir)
+    job.runs = source.runs(job.runs)
     configs = {name: source.config(name, given[name]) for name in names}
     prefix = f"compare-{source.name}" if source.user else source.name  # `asgat fit` has the other name
     folders = {name: out / job.folder(prefix, name) for name in names}

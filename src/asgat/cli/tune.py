@@ -72,6 +72,7 @@ def tune(
     if model is not None:
         model_spec(model)  # reports a misspelt name first
     source = load_source(dataset, graph, seed, max(runs) + 1, protocol, data_dir)
+    runs = source.runs(runs)
     model = model or source.default_model
     given = options.parse_settings(set_ or [], model_spec(model).config)
     search = make_search_space(source.name, model, given, source.config(model, given) if source.user else None)

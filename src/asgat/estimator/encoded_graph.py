@@ -30,7 +30,8 @@ USER_PROTOCOL = "own"  # the protocol of a user's graph, as run directories have
 class Encoding:
     """What is needed to read another graph in the same way, or to name what a model predicts.
 
-    Classes are of the type the labels had; columns are the user's for each role, and splits those of parts.
+    Classes are of the type the labels had; columns are the user's for each role; splits are the names of the columns
+    that say train, val or test.
     """
 
     encoder: FeatureEncoder
@@ -137,17 +138,24 @@ def encode_user_graph(
             return make_split(codes, seed + repeat, notes)
         return split_of_mask(codes >= 0, codes, seed + repeat)
 
-    split = draw(0, notes)
-    splits = split, *(draw(repeat, []) for repeat in range(1, repeats))
-    if repeats < len(user_graph.splits) and mask is None:
-        used = f"the first {repeats} are" if repeats > 1 else "the first is"
-        notes.append(f"There are {len(user_graph.splits)} splits: {used} used; --repeats takes one after another.")
-    lacking = np.setdiff1d(np.unique(codes[codes >= 0]), codes[split.train])
-    if len(lacking):
-        notes.append(f"No training node is of class {str(classes[lacking[0]])!r:.60}; it cannot be learned.")
+    splits, names = list[Split](), [column.name for column in user_graph.splits] if mask is None else []
+    for repeat in range(repeats):
+        said: list[str] = []
+        split = draw(repeat, said)
+        lacking = np.setdiff1d(np.unique(codes[codes >= 0]), codes[split.train])
+        if len(lacking):
+            said.append(f"No training node is of class {str(classes[lacking[0]])!r:.60}; it cannot be learned.")
+        if splits and bool(len(split.test)) != bool(len(splits[0].test)):
+            raise AsgatError("Some splits have test nodes and others have none; leave out either with --split.")
+        if repeat < max(1, len(names)):
+            notes += [f"In the split {names[repeat]!r}: {note}" for note in said] if len(names) > 1 else said
+        splits.append(split)
+    if len(names) > 1:
+        used = "taken in turn" if repeats >= len(names) else f"of which the first {repeats} are used"
+        notes.append(f"There are {len(names)} splits, {used if repeats > 1 else 'of which the first is used'}.")
     encoder = FeatureEncoder.fit(user_graph.features, unused)
     x, _ = encoder.transform(user_graph.features, user_graph.graph)
-    dataset = Dataset(user_graph.name, user_graph.graph, x, codes, splits, len(classes), metric, USER_PROTOCOL)
+    dataset = Dataset(user_graph.name, user_graph.graph, x, codes, tuple(splits), len(classes), metric, USER_PROTOCOL)
     encoding = Encoding(encoder, np.array(classes.tolist()), dict(user_graph.columns), named)
     return EncodedGraph(user_graph, dataset, encoding, [*notes, *encoder.notes], given)
 
@@ -163,12 +171,15 @@ def _leave_out(
         if masked or user_graph.splits:
             what = ", and another split is used: left out."
         elif not is_complete(parts, codes):
-            what = ", but not for all labelled nodes and parts: left out. `--split` takes it."
+            what = ", but not for all labelled nodes and parts: left out. `--split COLUMN` uses it."
         else:
             what = ": used as the split."
-            splits.append(parts)
+            if parts.texts() not in [other.texts() for other in splits]:
+                splits.append(parts)
         said.setdefault(what, []).extend(column.name for column in columns)
         unused.update(column.name for column in columns)
+    if len(splits) > 1:
+        said[f": used as {len(splits)} splits."] = said.pop(": used as the split.")
     for what, own in said.items():
         notes.append(Caution(f"{quoted(own)} {'say' if len(own) > 1 else 'says'} which part a node is in{what}"))
     user_graph = user_graph.with_splits(splits) if splits else user_graph

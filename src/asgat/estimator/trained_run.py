@@ -17,7 +17,7 @@ from asgat.data.dataset import Dataset
 from asgat.errors import AsgatError
 from asgat.estimator.graph_file import decode_graph, encode_graph
 from asgat.estimator.health import Health
-from asgat.files.atomic import to_json
+from asgat.files.atomic import read_toml, to_json
 from asgat.files.user_file import read_user_file
 from asgat.graph.graph import Floats, Graph, Ints, Mask
 from asgat.nn.ensemble import average
@@ -122,11 +122,19 @@ def checked_probability(logits: Tensor) -> Floats:
     return np.asarray(torch.softmax(logits.double(), dim=-1).cpu().numpy())
 
 
+def _is_begun(config: Path) -> bool:
+    """Whether a file is the ``config.toml`` that a training begins with."""
+    try:
+        return config.is_file() and {"model", "protocol", "runs"} <= read_toml(config).keys()
+    except AsgatError:
+        return False
+
+
 def load_run(path: Path | str, data_dir: Path | str | None = None) -> TrainedRun:
     """Reads a run directory of ``asgat fit`` (the graph is in it) or of ``asgat train`` (the data set has a name)."""
     path = Path(path)
     if not (path / "model.safetensors").is_file():
-        if any((path / name).exists() for name in (BOARD, CONFIG, UNFINISHED)):
+        if any((path / name).exists() for name in (BOARD, UNFINISHED)) or _is_begun(path / CONFIG):
             raise AsgatError(f"{path} holds an unfinished training; start the same command again to finish it.")
         raise AsgatError(f"{path} is not a run directory with a model; `asgat fit` and `asgat train` write them.")
     models = load_models(path)

@@ -31,10 +31,11 @@ class UserData:
     """A user's graph, encoded and split, and its figures.
 
     Args:
-        dataset: the given splits, or one for every run; of a single one, runs differ by their seed.
+        dataset: the given splits, or one for every run; where there is one, runs differ by their seed.
         ids: of the nodes, as the user has them.
         encoding: content of ``encoder.json``: how its columns became features and its labels classes.
         model: the model of the run directory it was read from.
+        given: whether the splits are the user's.
     """
 
     dataset: Dataset
@@ -42,15 +43,18 @@ class UserData:
     ids: Sequence[str]
     encoding: Mapping[str, Any]
     model: str = DEFAULT_MODEL
+    given: bool = False
 
     @classmethod
     def from_graph(cls, graph: UserGraph, seed: int = 0, runs: int = 1, metric: str | None = None) -> UserData:
-        """The graph with the splits that ``asgat fit`` with this seed and as many repeats has."""
+        """The graph with the splits that ``asgat fit`` with this seed and as many repeats has, each once."""
         encoded = encode_user_graph(graph, seed=seed, repeats=runs, metric=metric or DEFAULT_METRIC)
         health = examine(graph, encoded.dataset, encoded.encoding.class_names, encoded.notes)
-        given = len(encoded.user_graph.splits) or runs
-        dataset = replace(encoded.dataset, splits=encoded.dataset.splits[:given])
-        return cls(dataset, health, list(graph.ids), encoded.encoding.to_dict())
+        dataset, given = encoded.dataset, bool(encoded.user_graph.splits)
+        if given:
+            different = {tuple(part.tobytes() for part in split.parts().values()): split for split in dataset.splits}
+            dataset = replace(dataset, splits=tuple(different.values()))
+        return cls(dataset, health, list(graph.ids), encoded.encoding.to_dict(), given=given)
 
     @classmethod
     def from_run(cls, path: Path | str, metric: str | None = None) -> UserData:
@@ -66,8 +70,9 @@ class UserData:
 
     @property
     def digest(self) -> str:
-        """The digest of the data with the first split, which a run directory of ``asgat fit`` holds, too."""
-        return dataset_digest(replace(self.dataset, splits=self.dataset.splits[:1]))
+        """The digest of the data with the given splits, or the first, which a run directory of ``asgat fit`` holds."""
+        splits = self.dataset.splits if self.given else self.dataset.splits[:1]
+        return dataset_digest(replace(self.dataset, splits=splits))
 
     def config(self, model: str, settings: Mapping[str, Any] | None = None) -> TrainConfig:
         """The settings ``asgat fit --model`` has for this graph."""

@@ -22,7 +22,7 @@ CUT = "The time limit ended the search early; a longer --time-limit with --fresh
 AVERAGE = "average of the best"  # the row of several models whose probabilities are averaged
 TRY_NEXT = (
     "what to try: label more nodes, add columns that say something about the label, --directed if edges have a "
-    "direction, or --preset best"
+    "direction, all models instead of one --model, or --preset best"
 )
 
 

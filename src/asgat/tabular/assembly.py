@@ -83,7 +83,10 @@ def assemble(
     if numbered and id in (None, "id") and not any(usual in nodes.columns for usual in IDS):
         nodes = replace(nodes, columns={"id": Column.of_array("id", np.arange(len(nodes))), **nodes.columns})
     label = None if "label" in optional and label not in nodes.columns else label
-    splits = [split] if isinstance(split, str) else list(split or ())
+    splits = [split] if isinstance(split, str) else [] if split is None else list(split)
+    twice = next((name for name in splits if splits.count(name) > 1), None)
+    if twice is not None:
+        raise AsgatError(f"--split names the column {twice!r} twice; every split has a column of its own.")
     splits = [name for name in splits if "split" not in optional or name in nodes.columns]
     notes = [*nodes.notes, *edges.notes]
     _check_order(edges, nodes, label)

@@ -9,7 +9,8 @@ from asgat.errors import AsgatError, listed
 from asgat.graph import Graph
 from asgat.tabular.assembly import assemble
 from asgat.tabular.caution import Caution
-from asgat.tabular.column import Column
+from asgat.tabular.column import MASKS, Column
+from asgat.tabular.suspects import find_splits
 from asgat.tabular.table import frame_to_table
 from asgat.tabular.user_graph import UserGraph, reciprocal_share
 
@@ -85,15 +86,8 @@ def from_pyg(data: Any, x: Any = None, directed: bool = False, label: str = "y")
         y = held.reshape(-1).cpu().numpy()
         known = Column.of_array(label, y, y < 0) if y.dtype.kind != "b" else Column.of_array(label, y)
     if data.get("train_mask") is not None:
-        masks = {part: data.get(f"{part}_mask") for part in ("train", "val", "test")}
-        flat = {
-            part: mask.cpu().numpy().reshape(graph.num_nodes, -1) for part, mask in masks.items() if mask is not None
-        }
-        for i in range(flat["train"].shape[1]):
-            parts = np.full(graph.num_nodes, "", dtype=object)
-            for part, mask in flat.items():
-                parts[mask[:, min(i, mask.shape[1] - 1)]] = part  # some data sets have several splits but one test part
-            splits.append(Column.of_texts(f"split {i}", parts.tolist()))
+        masks = [column for name in MASKS for column in _mask_columns(name, data.get(name), graph.num_nodes)]
+        splits = [parts for _, parts in find_splits(masks)]
     x = x if x is not None else data.get("x")
     if hasattr(x, "detach") and held is not None and np.shares_memory(*(v.detach().cpu().numpy() for v in (x, held))):
         raise AsgatError(f"The features x are the labels {label!r} themselves; leave these out of the features.")
@@ -103,6 +97,19 @@ def from_pyg(data: Any, x: Any = None, directed: bool = False, label: str = "y")
         advice = "" if data.get("edge_weight") is not None else "; edge_weight takes a number per edge"
         notes.append(Caution(f"edge_attr is not used{advice}."))
     return replace(user_graph, label=known, splits=splits, columns={"label": label}, notes=notes, name="pyg")
+
+
+def _mask_columns(name: str, mask: Any, num_nodes: int) -> list[Column]:
+    """The columns of a mask [N] or [N, S]; none for None."""
+    if mask is None:
+        return []
+    held = np.asarray(mask.detach().cpu() if hasattr(mask, "detach") else mask)
+    if held.ndim not in (1, 2) or len(held) != num_nodes or not np.isin(held, (0, 1)).all():
+        expected = f"booleans of shape [{num_nodes}], or [{num_nodes}, S] for S splits"
+        raise AsgatError(f"{name} must be {expected}, but is {held.dtype} {list(held.shape)}.")
+    if held.ndim == 1 or held.shape[1] == 1:
+        return [Column.of_array(name, held.reshape(-1))]
+    return [Column.of_array(f"{name}{i}", held[:, i]) for i in range(held.shape[1])]
 
 
 def _from_graph(graph: Graph, x: Any, directed: bool) -> UserGraph:

@@ -1,5 +1,6 @@
 """Columns of the nodes that are no features: copies of the label, splits in words, codes written as numbers."""
 
+import re
 from collections.abc import Sequence
 from math import lgamma, log
 from typing import Literal
@@ -7,7 +8,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from asgat.tabular.column import MASKS, Column
+from asgat.tabular.column import Column
 from asgat.tabular.labels import PARTS
 
 MOST_VALUES = 3  # per class, of a column that is taken for a form of the label
@@ -15,6 +16,7 @@ CHANCE = 1e-3  # how many of all columns may be taken for a form of the label by
 SAMPLE = 200  # labelled nodes at which a column is looked at first
 FEW = 20  # values of a column of whole numbers that may be codes, however close they lie
 YEARS = 1500, 2100
+MASK = re.compile(r"(train|val|test)_mask_?(\d{0,6})")
 
 
 def forms_of_label(columns: Sequence[Column], codes: npt.NDArray[np.int64]) -> list[Column]:
@@ -89,18 +91,24 @@ def _log_orders(counts: npt.NDArray[np.int64]) -> float:
 def find_splits(columns: Sequence[Column]) -> list[tuple[list[Column], Column]]:
     """Columns that say which part a node is in, each with the parts in words.
 
-    A column of words is one if all of them name a part, train among them; so are the three masks of PyG.
+    A column of words is one if all of them name a part, train among them; so are the three masks of PyG, and every
+    three with the same number at their end. A mask without a number belongs to all of these.
     """
     found = []
     for column in columns:
         if column.is_text and _are_parts({text.strip().lower() for text in set(column.values)}):
             found.append(([column], column))
-    masks = {column.name: column for column in columns if column.name in MASKS and _is_mask(column)}
-    if masks:
+    masks: dict[str, dict[str, Column]] = {}
+    for column in columns:
+        if (match := MASK.fullmatch(column.name)) and _is_mask(column):
+            masks.setdefault(match[2], {})[match[1]] = column
+    common = masks.pop("", {}) if len(masks) > 1 else {}
+    for number in sorted(masks, key=lambda text: int(text or 0)):
         parts = np.full(len(columns[0]), "", dtype=object)
-        for name, column in masks.items():
-            parts[column.numbers == 1.0] = name.removesuffix("_mask")
-        found.append((list(masks.values()), Column.of_texts("mask", parts.tolist())))
+        held = {**common, **masks[number]}
+        for part, column in held.items():
+            parts[column.numbers == 1.0] = part
+        found.append((list(held.values()), Column.of_texts(f"mask{number}", parts.tolist())))
     return found
 
 

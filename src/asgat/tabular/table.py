@@ -234,9 +234,9 @@ def _edge_arrays(raw: UserFile, arrays: dict[str, npt.NDArray[Any]], row_bytes: 
 
 
 def _is_column(name: str, array: npt.NDArray[Any]) -> bool:
-    if name in MASKS:
-        return array.ndim == 1
-    return name not in NOT_COLUMNS and not name.endswith(("_mask", "_masks")) and array.ndim in (1, 2)
+    if name not in MASKS and name.endswith(("_mask", "_masks")):
+        return False
+    return name not in NOT_COLUMNS and array.ndim in (1, 2)
 
 
 def frame_to_table(frame: Any, source: str) -> Table:

@@ -18,7 +18,7 @@ from asgat.training.inputs import make_features, prepare_graph
 from asgat.training.loop import train_jobs
 from asgat.training.program import Task
 from asgat.training.run_state import Job, RunResult, run_seed
-from asgat.training.runner import model_sizes, runs_at_once
+from asgat.training.runner import model_sizes, runs_at_once, split_number
 
 # Settings that do not change what a model precomputes from the graph; all others are assumed to.
 GRAPH_INDEPENDENT = {"lr", "weight_decay", "dropout", "hidden", "layers", "heads", "out_heads", "k", "elu", "root"}
@@ -69,9 +69,7 @@ class Evaluation:
         if dataset.metric == "log_loss":
             raise AsgatError("A search cannot score by log_loss; use micro_f1, macro_f1 or roc_auc.")
         count = len(dataset.splits)
-        if count > 1 and max(runs) >= count:
-            raise AsgatError(f"{dataset.name} has splits 0 to {count - 1}; there is no split {max(runs)}.")
-        splits = [(dataset.splits[i if count > 1 else 0], run_seed(seed, i, count)) for i in runs]
+        splits = [(dataset.splits[split_number(dataset.name, i, count)], run_seed(seed, i, count)) for i in runs]
         self.metric = dataset.metric if folds else "val_score"  # the nodes left out are the splits' test nodes
         self.splits = [(part, seed) for split, seed in splits for part in _without_test(dataset, split, folds, seed)]
         self.y = torch.from_numpy(dataset.y).to(self.device)
