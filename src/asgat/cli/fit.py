@@ -34,7 +34,7 @@ def fit(
     ] = None,
     repeats: Annotated[
         int | None,
-        typer.Option(min=1, max=100, help="Splits and seeds to average scores over. Default: as many as --split."),
+        typer.Option(min=1, max=100, help="Splits and seeds to average scores over. Default: 1, or one per --split."),
     ] = None,
     seed: options.Seed = 0,
     device: options.Device = "auto",

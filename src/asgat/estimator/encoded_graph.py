@@ -180,7 +180,8 @@ def _leave_out(
         unused.update(column.name for column in columns)
     if len(splits) > 1:
         said[f": used as {len(splits)} splits."] = said.pop(": used as the split.")
-    for what, own in said.items():
+    for what, held in said.items():
+        own = list(dict.fromkeys(held))  # a mask may belong to several splits
         notes.append(Caution(f"{quoted(own)} {'say' if len(own) > 1 else 'says'} which part a node is in{what}"))
     user_graph = user_graph.with_splits(splits) if splits else user_graph
     features = [column for column in user_graph.features if column.name not in unused]
