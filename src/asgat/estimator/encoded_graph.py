@@ -107,8 +107,7 @@ def encode_user_graph(
             draws a stratified split.
         val_mask: nodes for early stopping; None takes a quarter of the mask.
         test: whether a split that is drawn has a test part.
-        repeats: how many splits to take: the given ones, over and over, or drawn ones, the first from ``seed`` and each
-            from the next.
+        repeats: how many splits to take: the given ones, over and over, or drawn ones, with this and the next seeds.
         metric: what validation decides by.
     """
     notes, num_nodes = list(user_graph.notes), user_graph.num_nodes
