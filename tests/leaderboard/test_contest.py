@@ -42,7 +42,7 @@ def test_the_better_half_and_the_best_of_every_row_go_on():
 def test_few_nodes_are_averaged_over_and_others_give_one(make, monkeypatch):
     asked = []
 
-    def choose(ranked, scores, error, votes):
+    def choose(ranked, scores, error, predictions):
         asked.append((scores[0], error))
         return ranked
 
@@ -59,17 +59,17 @@ def test_few_nodes_are_averaged_over_and_others_give_one(make, monkeypatch):
 def test_votes_are_of_validation_nodes_of_common_folds(make, blocks):
     contest = make()
     contest._train("to the end", [(0, 0), (0, 1), (3, 0), (3, 1), (3, 2)], 1e12)
-    votes = contest.votes([3, 0])
-    assert set(votes.truth) == {0, 1}
+    predictions = contest.fold_predictions([3, 0])
+    assert set(predictions.truth) == {0, 1}
     each = []
     for fold in (0, 1):
         val = contest.folds[fold].val
-        np.testing.assert_array_equal(votes.truth[fold], blocks.y[val])
+        np.testing.assert_array_equal(predictions.truth[fold], blocks.y[val])
         found = [contest.trials[n, fold].probability(contest.bench.task(contest.candidates[n]))[val] for n in (0, 3)]
         right = np.mean(found, axis=0).argmax(axis=1) == blocks.y[val]
         each.append(right.mean())
-    assert votes.validate([3, 0])[0] == pytest.approx(np.mean(each))
-    assert votes.validate([3])[0] == pytest.approx(contest.score(3, {0, 1}))
+    assert predictions.validate([3, 0])[0] == pytest.approx(np.mean(each))
+    assert predictions.validate([3])[0] == pytest.approx(contest.score(3, {0, 1}))
 
 
 # -- training ---------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from asgat.leaderboard.field import Candidate
 from asgat.leaderboard.trial import Trial, TrialStore, Workbench, logits_of
 from asgat.training.loop import train_runs
 from asgat.training.objective import scores_of
-from asgat.training.run_state import Job, RunResult
+from asgat.training.run_state import Job, Run, RunResult, baseline_score
 
 SETTINGS = {"epochs": 10, "patience": 10, "hidden": 8, "max_restarts": 0}
 GCN = Candidate("gcn", "gcn", SETTINGS)
@@ -23,7 +23,8 @@ def bench(blocks):
 
 
 def start(blocks, candidate=GCN, number=0):
-    return Trial.start(candidate, number, 0, Job(blocks.splits[0], 0, candidate.config), blocks.y, blocks.metric)
+    job = Job(blocks.splits[0], 0, candidate.config)
+    return Trial(candidate, number, 0, Run(job, baseline_score(blocks.y, job.split, blocks.metric)))
 
 
 def advance(trial, task, epochs):

@@ -35,8 +35,8 @@ from asgat.leaderboard.board import (
     BoardFolder,
     BoardSettings,
     Final,
-    answers_of,
     board_content,
+    predict_test_nodes,
     run_board,
     score_figures,
 )
@@ -270,7 +270,7 @@ class ASGATClassifier(SklearnClassifier):
             result_row(i, {key: value for key, value in own.items() if key in common}, device)
             for i, own in enumerate(figures)
         ]
-        tests = [answers_of(final, split) for final, split in zip(finals, dataset.splits, strict=True)]
+        tests = [predict_test_nodes(final, split) for final, split in zip(finals, dataset.splits, strict=True)]
         settings = self.describe(dataset, self.config_, self.model_)
         result = summarise(settings, dataset.metric, rows)
         names = {"partners": [name for name, _, _ in self.partners_]} if self.partners_ else {}

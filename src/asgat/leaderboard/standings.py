@@ -69,7 +69,7 @@ class Leaderboard:
         chosen: the model that is saved: the row of its name, as the average of ``members`` networks, or a row of its
             own for the average of several models.
         members: their number in the first repeat.
-        sentences: what the numbers say.
+        sentences: how the models compare with guessing, and whether the graph helps.
         cut: whether the time limit changed what was trained.
         averaged: the rows that the saved model is the average of.
     """
@@ -198,7 +198,7 @@ def duration(seconds: float) -> str:
 
 
 def sentences(board: Leaderboard, gain: Interval | None, alone: str | None, graph: str | None) -> list[str]:
-    """What the numbers say of guessing and of the graph.
+    """How the chosen model compares with guessing, and whether the graph helps.
 
     Args:
         gain: 95 % interval of how much the best row that uses the graph is above the best that does not, on test nodes.

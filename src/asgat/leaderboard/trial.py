@@ -18,27 +18,16 @@ from asgat.training.checkpoint import decode, encode, refusal
 from asgat.training.inputs import make_features, prepare_graph
 from asgat.training.objective import scores_of
 from asgat.training.program import Task
-from asgat.training.run_state import Job, Outcome, Run, State, baseline_score
+from asgat.training.run_state import Outcome, Run, State
 from asgat.training.runner import make_task
 
-TABLE_KEYS = (
-    "k",
-    "heads",
-    "operator",
-    "order",
-    "form",
-    "candidates",
-    "cap",
-    "storage",
-    "builder",
-    "neighbourhood",
-    "tolerance",
-)
-GRAPH_KEYS = ("self_loops", "similar", "similar_weight", "space", *TABLE_KEYS, "fit_error", "exact_sums")
+# Settings on which depends what a model prepares from the graph.
+GRAPH_KEYS = ("self_loops", "similar", "similar_weight", "space", "k", "heads", "operator", "order", "form")
+GRAPH_KEYS += ("candidates", "cap", "storage", "builder", "neighbourhood", "tolerance", "fit_error", "exact_sums")
 
 
 class Workbench:
-    """The inputs of all candidates on one data set: what several of them take alike is built once.
+    """The inputs of all candidates on one data set: what several of them share is built once.
 
     Args:
         datasets: the data set as an undirected graph and, under True, with directed edges where there is one.
@@ -76,7 +65,7 @@ class Trial:
     Attributes:
         number: of the candidate in the field.
         fold: number of the split among those of :func:`~asgat.leaderboard.folds.fold_splits`.
-        snapshot: what the run goes on from, in the middle of it.
+        snapshot: the state from which an unfinished run is continued.
     """
 
     candidate: Candidate
@@ -84,10 +73,6 @@ class Trial:
     fold: int
     run: Run
     snapshot: State = field(default_factory=dict, repr=False)
-
-    @classmethod
-    def start(cls, candidate: Candidate, number: int, fold: int, job: Job, labels: Any, metric: str) -> "Trial":
-        return cls(candidate, number, fold, Run(job, baseline_score(labels, job.split, metric)))
 
     @property
     def epochs(self) -> int:
@@ -113,18 +98,17 @@ class Trial:
 
     def weights(self) -> State:
         """The weights of the epoch that is kept so far."""
-        kept = {name.removeprefix("kept."): value for name, value in self.snapshot.items() if name.startswith("kept.")}
-        return self.run.best_state or kept
+        return self.run.best_state or _part(self.snapshot, "kept.")
 
     def set_aside(self) -> bool:
-        """Forgets what the run goes on from, which is four times as large as its weights; False if it has nothing."""
+        """Drops the snapshot except its weights, a quarter of it; False if there is nothing to drop."""
         kept = {name: value for name, value in self.snapshot.items() if name.startswith("kept.")}
         forgotten = len(kept) < len(self.snapshot)
         self.snapshot = kept
         return forgotten
 
     def take_up(self) -> None:
-        """Starts again if it was set aside, and goes on after all because there is more time than before."""
+        """Starts again if its snapshot was dropped: there is more time than when it was set aside."""
         if not self.ended and self.run.history and not any(name.startswith("model.") for name in self.snapshot):
             self.run, self.snapshot = Run(self.run.job, self.run.baseline), {}
 
@@ -143,6 +127,11 @@ class Trial:
         return self.run.outcome()
 
 
+def _part(tensors: State, prefix: str) -> State:
+    """The tensors whose names begin so, without the prefix."""
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+
+
 @torch.no_grad()
 def logits_of(task: Task, config: TrainConfig, state: State) -> torch.Tensor:
     """What a trained model gives all nodes, [N, classes]."""
@@ -158,7 +147,7 @@ def to_probability(logits: torch.Tensor) -> npt.NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class TrialStore:
-    """Trials in files of a folder, one each, so that a stopped leaderboard goes on; without a folder, nowhere."""
+    """Trials in files of a folder, one each, so that a stopped leaderboard can continue; without a folder, none."""
 
     folder: Path | None
     device: str
@@ -186,7 +175,7 @@ class TrialStore:
             trial.run.restore(values)
         except (ValueError, KeyError, TypeError) as error:
             raise refusal(path, error) from error
-        trial.run.best_state = {n.removeprefix("best."): v for n, v in tensors.items() if n.startswith("best.")}
+        trial.run.best_state = _part(tensors, "best.")
         snapshot = {name: value for name, value in tensors.items() if not name.startswith("best.")}
         return replace(trial, snapshot=snapshot)
 
