@@ -22,8 +22,10 @@ from asgat.training.run_state import Outcome, Run, State
 from asgat.training.runner import make_task
 
 # Settings on which depends what a model prepares from the graph.
-GRAPH_KEYS = ("self_loops", "similar", "similar_weight", "space", "k", "heads", "operator", "order", "form")
-GRAPH_KEYS += ("candidates", "cap", "storage", "builder", "neighbourhood", "tolerance", "fit_error", "exact_sums")
+GRAPH_KEYS = (
+    *("self_loops", "similar", "similar_weight", "space", "k", "heads", "operator", "order", "form", "candidates"),
+    *("cap", "storage", "builder", "neighbourhood", "tolerance", "fit_error", "exact_sums"),
+)
 
 
 class Workbench:
