@@ -16,7 +16,7 @@ from asgat.files.atomic import to_json, write_atomic
 from asgat.files.raw_file import RawFile
 from asgat.files.user_file import MAX_FILE_BYTES
 from asgat.leaderboard.contest import Clock, Contest, Report
-from asgat.leaderboard.field import GUESSING, Candidate, make_field, parameters, preset_named
+from asgat.leaderboard.field import GUESSING, Candidate, make_field, preset_named
 from asgat.leaderboard.intervals import Interval, NodePredictions, difference_interval, mean_scores, score_interval
 from asgat.leaderboard.standings import AVERAGE, Leaderboard, Row, sentences
 from asgat.leaderboard.trial import Trial, TrialStore, Workbench, logits_of, to_probability
@@ -30,7 +30,6 @@ from asgat.training.program import Task
 from asgat.training.run_directory import OtherSettingsError
 from asgat.training.run_files import BOARD, CONFIG
 from asgat.training.run_state import DivergedError, Job, RunResult, baseline_score
-from asgat.training.runner import model_sizes
 
 TRIALS = "trials"
 
@@ -220,7 +219,7 @@ def average_folds(contest: Contest, number: int) -> Final:
     """One candidate as a model: the average of its networks that were trained to the end."""
     candidate, task = contest.candidates[number], contest.bench.task(contest.candidates[number])
     trials = contest.trials_of(number)
-    ended = [trial for trial in trials if trial.ended and not trial.failed] or trials[:1]
+    ended = [trial for trial in trials if trial.run.finished and not trial.failed] or trials[:1]
     outcomes = [trial.outcome(task) for trial in ended]
     results = [outcome for outcome in outcomes if not isinstance(outcome, DivergedError)]
     config = candidate.config.replace(members=len(results))
@@ -271,7 +270,7 @@ def make_board(
         candidate, trial = first.candidates[number], first.trials.get((number, 0))
         found = [(c, n) for c, n in zip(contests, best, strict=True) if n is not None]
         if has_test and len(found) == len(contests) and all(n not in c.skipped for c, n in found):
-            each = [(c, c.trials[n, 0].probability(c.bench.task(c.candidates[n]))) for c, n in found]
+            each = [(c, to_probability(c.trials[n, 0].logits(c.bench.task(c.candidates[n])))) for c, n in found]
             tests[name] = [NodePredictions.of(c.split, c.labels, probability) for c, probability in each]
         rows.append(
             Row(
@@ -282,7 +281,7 @@ def make_board(
                 float(np.mean([c.score(n) for c, n in found])) if found else None,
                 *_test_figures(metric, tests.get(name)),
                 sum(t.run.seconds for c in contests for t in c.trials.values() if t.candidate.name == name),
-                parameters(candidate, model_sizes(first.bench.datasets[candidate.directed])),
+                first.bench.parameters(candidate),
                 trial.epochs if trial else 0,
                 len(first.finished_folds(number)),
                 sum(name in names_of(final) for final in finals),
@@ -327,17 +326,13 @@ def _chosen_row(rows: Sequence[Row], finals: Sequence[Final], contest: Contest) 
     first = next(row for row in own if row.name == final.candidate.name)
     if len(own) == 1:
         return replace(first, settings=settings)
-    sizes = [
-        parameters(one.candidate, model_sizes(contest.bench.datasets[one.candidate.directed]))
-        for one in (final, *final.partners)
-    ]
     return replace(
         first,
         name=AVERAGE,
         settings=settings,
         uses_graph=any(row.uses_graph for row in own),
         seconds=sum(row.seconds for row in own),
-        parameters=sum(sizes),
+        parameters=sum(contest.bench.parameters(one.candidate) for one in (final, *final.partners)),
         chosen=sum(len(names_of(one)) > 1 for one in finals),
         note="",
     )
@@ -354,7 +349,7 @@ def _note(contest: Contest, number: int, trial: Trial | None) -> str:
         return f"{'not tried' if trial is None else 'stopped'}: {contest.skipped[number]}"
     if trial is None or trial.failed:
         return "diverged" if trial is not None and trial.run.history else "not tried: no time was left"
-    return "" if trial.ended else f"stopped after {trial.epochs} epochs"
+    return "" if trial.run.finished else f"stopped after {trial.epochs} epochs"
 
 
 def _guessing(contests: Sequence[Contest], metric: str, has_test: bool) -> Row:

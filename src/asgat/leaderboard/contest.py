@@ -144,7 +144,7 @@ class Contest:
         return FoldPredictions(self.metric, {fold: tasks[numbers[0]].y[nodes[fold]] for fold in folds}, logits)
 
     def finished_folds(self, number: int) -> set[int]:
-        return {trial.fold for trial in self.trials_of(number) if trial.ended and not trial.failed}
+        return {trial.fold for trial in self.trials_of(number) if trial.run.finished and not trial.failed}
 
     def trials_of(self, number: int) -> list[Trial]:
         """The trials of a candidate by fold."""

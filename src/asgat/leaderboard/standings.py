@@ -204,7 +204,8 @@ def sentences(board: Leaderboard, gain: Interval | None, alone: str | None, grap
         gain: 95 % interval of how much the best row that uses the graph is above the best that does not, on test nodes.
         alone, graph: the names of these rows.
     """
-    return [*_about_guessing(board), *_about_graph(board, gain, alone, graph)]
+    about_graph = [] if gain is None else [_about_graph(board.metric, gain, f"{graph} with the graph, next to {alone}")]
+    return [*_about_guessing(board), *about_graph]
 
 
 def _about_guessing(board: Leaderboard) -> list[str]:
@@ -234,16 +235,12 @@ def beats_guessing(metric: str, guess: float, interval: Interval) -> bool:
     return high < guess if metric == "log_loss" else low > guess
 
 
-def _about_graph(board: Leaderboard, gain: Interval | None, alone: str | None, graph: str | None) -> list[str]:
-    if gain is None or alone is None or graph is None:
-        return []
-    lower = board.metric == "log_loss"
-    low, high = (-gain[1], -gain[0]) if lower else gain
-    points = f"{shown(low, board.metric)} to {shown(high, board.metric)}"
-    gained = f"gains {points} in test {METRIC_NAMES[board.metric]}"
-    compared = f"{graph} with the graph, next to {alone} on the features alone, {gained}"
+def _about_graph(metric: str, gain: Interval, pair: str) -> str:
+    low, high = (-gain[1], -gain[0]) if metric == "log_loss" else gain
+    gained = f"gains {shown(low, metric)} to {shown(high, metric)} in test {METRIC_NAMES[metric]}"
+    compared = f"{pair} on the features alone, {gained} (95 % interval)"
     if low > 0:
-        return [f"The graph helps: {compared} (95 % interval)."]
+        return f"The graph helps: {compared}."
     if high < 0:
-        return [f"The graph does not help: {compared} (95 % interval); the features alone are better."]
-    return [f"It is not sure that the graph helps: {compared} (95 % interval)."]
+        return f"The graph does not help: {compared}; the features alone are better."
+    return f"It is not sure that the graph helps: {compared}."

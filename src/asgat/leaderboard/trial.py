@@ -13,13 +13,13 @@ from asgat.config import TrainConfig
 from asgat.data.dataset import Dataset
 from asgat.files.atomic import write_atomic
 from asgat.files.raw_file import RawFile
-from asgat.leaderboard.field import Candidate
+from asgat.leaderboard.field import Candidate, count_parameters
 from asgat.training.checkpoint import decode, encode, refusal
 from asgat.training.inputs import make_features, prepare_graph
 from asgat.training.objective import scores_of
 from asgat.training.program import Task
 from asgat.training.run_state import Outcome, Run, State
-from asgat.training.runner import make_task
+from asgat.training.runner import make_task, model_sizes
 
 # Settings on which depends what a model prepares from the graph.
 GRAPH_KEYS = (
@@ -59,6 +59,11 @@ class Workbench:
             self._tasks[key] = make_task(dataset, candidate.model, config, self.device, inputs=inputs)
         return self._tasks[key]
 
+    def parameters(self, candidate: Candidate) -> int:
+        """How many numbers a candidate learns."""
+        sizes = model_sizes(self.datasets[candidate.directed])
+        return count_parameters(candidate.model, candidate.config, **sizes)
+
 
 @dataclass(eq=False)
 class Trial:
@@ -79,10 +84,6 @@ class Trial:
     @property
     def epochs(self) -> int:
         return len(self.run.history)
-
-    @property
-    def ended(self) -> bool:
-        return self.run.finished
 
     @property
     def failed(self) -> bool:
@@ -111,16 +112,12 @@ class Trial:
 
     def take_up(self) -> None:
         """Starts again if its snapshot was dropped: there is more time than when it was set aside."""
-        if not self.ended and self.run.history and not any(name.startswith("model.") for name in self.snapshot):
+        if not self.run.finished and self.run.history and not any(name.startswith("model.") for name in self.snapshot):
             self.run, self.snapshot = Run(self.run.job, self.run.baseline), {}
 
     def logits(self, task: Task) -> torch.Tensor:
         """What the weights that are kept so far give all nodes, [N, classes]."""
         return logits_of(task, self.run.job.config, self.weights())
-
-    def probability(self, task: Task) -> npt.NDArray[np.float64]:
-        """The probabilities of all nodes, [N, classes], with the weights that are kept so far."""
-        return to_probability(self.logits(task))
 
     def outcome(self, task: Task) -> Outcome:
         """The result of its run; one that was cut off ends with the epoch that is kept so far."""
