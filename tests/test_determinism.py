@@ -7,9 +7,8 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from asgat.cli.app import app
-from asgat.cli.options import check_device
+from asgat.cli.options import ALWAYS_DETERMINISTIC, be_deterministic, check_device
 from asgat.data import load_dataset
-from asgat.determinism import NOTE, be_deterministic
 from asgat.nn.registry import make_config
 from asgat.recipe import load_config
 from asgat.training import lanes
@@ -46,7 +45,7 @@ def restored():
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.usefixtures("restored")
 def test_two_runs_are_bit_identical(model, device):
-    be_deterministic(torch.device(device))
+    check_device(device, deterministic=True)
     assert numbers(model, device) == numbers(model, device)
 
 
@@ -102,17 +101,16 @@ def test_on_small_graphs_with_many_equal_scores_it_changes_nothing(name, model, 
 
 @pytest.mark.usefixtures("restored")
 def test_on_the_cpu_the_option_has_no_effect_and_says_so(capsys):
-    assert be_deterministic(torch.device("cpu")) == NOTE
     check_device("cpu")
     assert capsys.readouterr().err == ""
     check_device("cpu", deterministic=True)
-    assert " ".join(capsys.readouterr().err.split()) == NOTE
+    assert " ".join(capsys.readouterr().err.split()) == ALWAYS_DETERMINISTIC
     assert not torch.are_deterministic_algorithms_enabled()
 
 
 @pytest.mark.usefixtures("restored")
 def test_on_cuda_deterministic_algorithms_are_enabled():
-    assert be_deterministic(torch.device("cuda")) is None
+    be_deterministic()
     assert torch.are_deterministic_algorithms_enabled()
     assert os.environ["CUBLAS_WORKSPACE_CONFIG"] in (":4096:8", ":16:8")
 

@@ -1,6 +1,6 @@
 import pytest
 
-from asgat.errors import AsgatError, brief, listed, shown, suggest
+from asgat.errors import AsgatError, brief, counted, listed, shown, suggest
 
 
 def test_is_a_value_error():
@@ -38,3 +38,7 @@ def test_what_others_say_is_one_line():
     assert brief(ValueError("a\n\tb   c")) == "a b c"
     assert brief("x" * 300) == "x" * 300
     assert brief("x" * 301) == "x" * 300 + "…"
+
+
+def test_a_number_is_named_with_its_noun():
+    assert (counted(1, "head"), counted(2, "head"), counted(1200, "is", "are")) == ("1 head", "2 heads", "1,200 are")

@@ -25,6 +25,11 @@ def listed(names: Sequence[object], most: int = 5) -> str:
     return ", ".join(map(str, names[:most])) + rest
 
 
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """A number with its noun: ``1 head``, ``2 heads``."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
 def shown(value: object, length: int = 100) -> str:
     """A value as part of a sentence, shortened; Python refuses to print whole numbers of thousands of digits."""
     try:
@@ -34,10 +39,10 @@ def shown(value: object, length: int = 100) -> str:
     return text if len(text) <= length else f"{text[:length]}…"
 
 
-def brief(reason: object, length: int = 300) -> str:
+def brief(reason: object) -> str:
     """The error message of another library on one line, shortened: it may quote the file, or fill a page."""
     text = " ".join(str(reason).split())
-    return text if len(text) <= length else f"{text[:length]}…"
+    return text if len(text) <= 300 else f"{text[:300]}…"
 
 
 def hardware_error(error: Exception) -> str | None:

@@ -151,8 +151,11 @@ def test_repeats_are_other_splits_and_seeds(asgat):
 @pytest.mark.parametrize("metric", ["macro-f1", "roc_auc", "log_loss"])
 def test_a_metric_decides(asgat, metric):
     write_graph(hidden=0.0)
-    assert asgat(*FIT, *QUICK, "--metric", metric, "--json", "r.json")[0] == 0
+    code, output, _ = asgat(*FIT, *QUICK, "--metric", metric, "--json", "r.json")
+    assert code == 0
     result, name = json.loads(Path("r.json").read_bytes()), metric.replace("-", "_")
+    val = result["rows"][0]["val_score"]
+    assert (f"{-val:.3f}" if metric == "log_loss" else f"{100 * val:.1f}") in output
     assert result["test"]["metric"] == name
     assert result[f"val_{name}"] == result["rows"][0]["val_score"]
     assert result["val_micro_f1"] is None

@@ -103,7 +103,7 @@ def test_datasets_without_files_shows_the_published_figures(asgat, cells, place,
             figures.features,
         )
         assert (row["classes"], row["beta"]) == (figures.classes, pytest.approx(figures.beta, abs=5e-4))
-        assert row["protocols"][0] == info.default_protocol
+        assert row["protocols"][0] == info.protocols[0]
         assert row["measured"] == (name in ("csbm", "digits", "karate"))
         assert f"{figures.nodes:,}" in output
     marked = {row[0].removesuffix(" ○") for row in cells(output) if row[0].endswith(" ○")}

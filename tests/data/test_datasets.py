@@ -34,8 +34,8 @@ def test_files_are_what_the_registry_says(real_data, name):
     info = DATASETS[name]
     dataset = load_dataset(name, data_dir=real_data)
     assert statistics_of(dataset) == info.statistics
-    assert (dataset.name, dataset.protocol, dataset.metric) == (name, info.default_protocol, info.metric)
-    assert len(dataset.splits) == (1 if info.default_protocol == "full" else 10)
+    assert (dataset.name, dataset.protocol, dataset.metric) == (name, info.protocols[0], info.metric)
+    assert len(dataset.splits) == (1 if info.protocols[0] == "full" else 10)
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -109,7 +109,7 @@ def test_unknown_protocols_and_options():
 
 def test_protocols():
     info = DATASETS["cora"]
-    assert info.default_protocol == "full"
+    assert info.protocols[0] == "full"
     assert info.check_protocol(None) == "full"
     assert info.check_protocol("public") == "public"
     with pytest.raises(AsgatError, match="cora has no protocol 'ful'; it has full, public, geom-gcn"):

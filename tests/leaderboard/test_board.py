@@ -13,9 +13,9 @@ from asgat.errors import AsgatError
 from asgat.leaderboard.board import (
     BoardFolder,
     BoardSettings,
-    answers_of,
     board_content,
     finish,
+    predict_test_nodes,
     run_board,
     score_figures,
 )
@@ -58,14 +58,14 @@ def test_rows_are_means_over_repeats_and_the_chosen_is_an_average(blocks, done):
     assert board.rows[-1].name == GUESSING
     assert [row.val for row in board.rows[:-1]] == sorted((row.val for row in board.rows[:-1]), reverse=True)
     assert sum(row.chosen for row in board.rows) >= board.repeats == len(finals) == 2
-    tests = [answers_of(final, split) for final, split in zip(finals, blocks.splits, strict=True)]
+    tests = [predict_test_nodes(final, split) for final, split in zip(finals, blocks.splits, strict=True)]
     expected = np.mean([micro_f1(one.truth, one.probability.argmax(axis=1)) for one in tests])
     assert board.chosen.test["micro_f1"] == pytest.approx(expected)
     assert board.chosen.interval[0] < expected < board.chosen.interval[1]
     for final, split in zip(finals, blocks.splits, strict=True):
         assert {part.config.members for part in (final, *final.partners)} == {3}, "a network of every fold"
         assert final.result.micro_f1 == micro_f1(
-            blocks.y[split.test], answers_of(final, split).probability.argmax(axis=1)
+            blocks.y[split.test], predict_test_nodes(final, split).probability.argmax(axis=1)
         )
     shares = [majority_share(blocks.y[split.train], blocks.y[split.test]) for split in blocks.splits]
     assert board.rows[-1].test["micro_f1"] == pytest.approx(np.mean(shares))
@@ -92,7 +92,9 @@ def test_models_that_are_equally_good_are_averaged(blocks, mixed):
     assert len(parts) == 2, "both candidates of the last round"
     split = blocks.splits[0]
     each = [to_probability(logits_of(part.task, part.config, part.result.state)) for part in parts]
-    np.testing.assert_allclose(answers_of(final, split).probability, np.mean(each, axis=0)[split.test], atol=1e-6)
+    np.testing.assert_allclose(
+        predict_test_nodes(final, split).probability, np.mean(each, axis=0)[split.test], atol=1e-6
+    )
     predicted = np.mean(each, axis=0).argmax(axis=1)
     assert final.result.micro_f1 == micro_f1(blocks.y[split.test], predicted[split.test])
     assert board.chosen.test["micro_f1"] == final.result.micro_f1

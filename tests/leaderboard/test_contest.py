@@ -12,7 +12,7 @@ from asgat.leaderboard import contest as module
 from asgat.leaderboard.choice import MAYBE, standard_error
 from asgat.leaderboard.contest import better_half
 from asgat.leaderboard.field import Candidate
-from asgat.leaderboard.trial import Workbench
+from asgat.leaderboard.trial import Workbench, to_probability
 from asgat.training.interrupt import Interrupt
 
 
@@ -22,7 +22,7 @@ def make(make_contest):
 
 
 def summary(contest):
-    return {key: (trial.run.history, trial.score, trial.ended) for key, trial in contest.trials.items()}
+    return {key: (trial.run.history, trial.score, trial.run.finished) for key, trial in contest.trials.items()}
 
 
 # -- the rules --------------------------------------------------------------------------------------
@@ -42,7 +42,7 @@ def test_the_better_half_and_the_best_of_every_row_go_on():
 def test_few_nodes_are_averaged_over_and_others_give_one(make, monkeypatch):
     asked = []
 
-    def choose(ranked, scores, error, votes):
+    def choose(ranked, scores, error, predictions):
         asked.append((scores[0], error))
         return ranked
 
@@ -59,17 +59,17 @@ def test_few_nodes_are_averaged_over_and_others_give_one(make, monkeypatch):
 def test_votes_are_of_validation_nodes_of_common_folds(make, blocks):
     contest = make()
     contest._train("to the end", [(0, 0), (0, 1), (3, 0), (3, 1), (3, 2)], 1e12)
-    votes = contest.votes([3, 0])
-    assert set(votes.truth) == {0, 1}
+    predictions = contest.fold_predictions([3, 0])
+    assert set(predictions.truth) == {0, 1}
     each = []
     for fold in (0, 1):
         val = contest.folds[fold].val
-        np.testing.assert_array_equal(votes.truth[fold], blocks.y[val])
-        found = [contest.trials[n, fold].probability(contest.bench.task(contest.candidates[n]))[val] for n in (0, 3)]
-        right = np.mean(found, axis=0).argmax(axis=1) == blocks.y[val]
+        np.testing.assert_array_equal(predictions.truth[fold], blocks.y[val])
+        logits = [contest.trials[n, fold].logits(contest.bench.task(contest.candidates[n])) for n in (0, 3)]
+        right = np.mean([to_probability(one)[val] for one in logits], axis=0).argmax(axis=1) == blocks.y[val]
         each.append(right.mean())
-    assert votes.validate([3, 0])[0] == pytest.approx(np.mean(each))
-    assert votes.validate([3])[0] == pytest.approx(contest.score(3, {0, 1}))
+    assert predictions.validate([3, 0])[0] == pytest.approx(np.mean(each))
+    assert predictions.validate([3])[0] == pytest.approx(contest.score(3, {0, 1}))
 
 
 # -- training ---------------------------------------------------------------------------------------
@@ -81,13 +81,13 @@ def test_rounds_train_what_they_should(make, preset):
     assert not contest.cut
     epochs = {key: trial.epochs for key, trial in contest.trials.items()}
     assert sum(fold == 0 for _, fold in epochs) == 4
-    stopped = [key for key, trial in contest.trials.items() if not trial.ended]
+    stopped = [key for key, trial in contest.trials.items() if not trial.run.finished]
     assert stopped in ([(1, 0)], [(2, 0)]), "one of the two settings of a row was left behind"
     assert all(epochs[key] == preset.first_epochs for key in stopped)
     assert [sum(fold == f for _, fold in epochs) for f in (1, 2)] == [3, 2]
     assert 1 <= len(order) <= 2
     scores = [contest.score(n) for n in order]
-    assert contest.trials_of(order[0])[2].ended
+    assert contest.trials_of(order[0])[2].run.finished
     assert scores[0] == max(scores)
     assert scores[0] - scores[-1] <= MAYBE * standard_error(scores[0], len(contest.split.val))
     assert contest.score(order[0]) == np.mean([trial.score for trial in contest.trials_of(order[0])])
@@ -182,7 +182,7 @@ def test_the_time_limit_is_kept(make, small_field, preset):
     contest.run()
     assert time.monotonic() - began < 3.0
     assert contest.cut
-    assert not contest.trials[1, 0].ended
+    assert not contest.trials[1, 0].run.finished
     assert contest.trials[1, 0].epochs > preset.first_epochs
 
 

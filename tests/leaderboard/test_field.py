@@ -8,7 +8,7 @@ import pytest
 from asgat.data import contextual_sbm
 from asgat.data.dataset import Split
 from asgat.errors import AsgatError
-from asgat.leaderboard.field import FEW_FEATURES, PRESETS, SMALL_VALIDATION, make_field, parameters, preset_named
+from asgat.leaderboard.field import FEW_FEATURES, PRESETS, SMALL_VALIDATION, count_parameters, make_field, preset_named
 from asgat.leaderboard.folds import FEW, PARTS
 from asgat.training.runner import model_sizes
 
@@ -87,4 +87,4 @@ def test_stacked_candidates_differ_in_what_runs_may_differ_in(few):
 
 def test_parameters_are_those_of_the_model(few):
     logistic = make_field(few, PRESETS["quick"])[0]
-    assert parameters(logistic, model_sizes(few)) == 5 * 2 + 2
+    assert count_parameters(logistic.model, logistic.config, **model_sizes(few)) == 5 * 2 + 2

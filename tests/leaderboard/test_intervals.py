@@ -7,7 +7,7 @@ from sklearn.metrics import f1_score, log_loss, roc_auc_score
 
 from asgat.data.dataset import METRICS, Split
 from asgat.leaderboard import intervals
-from asgat.leaderboard.intervals import Answers, mean_scores, weighted_score
+from asgat.leaderboard.intervals import NodePredictions, mean_scores, weighted_score
 
 
 def score_interval(metric, tested):
@@ -27,7 +27,7 @@ def drawn(nodes=60, classes=2, signal=1.0, seed=0, first=0):
     truth = rng.integers(0, classes, nodes)
     logits = rng.normal(size=(nodes, classes)) + signal * np.eye(classes)[truth]
     probability = torch.softmax(torch.from_numpy(logits), dim=1).numpy()
-    return Answers(np.arange(first, first + nodes), truth, probability)
+    return NodePredictions(np.arange(first, first + nodes), truth, probability)
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -67,7 +67,7 @@ def test_it_holds_the_true_score_most_of_the_time(metric):
 
 
 def test_a_perfect_score_is_not_certain():
-    one = Answers(np.arange(20), np.zeros(20, int), np.tile([1.0, 0.0], (20, 1)))
+    one = NodePredictions(np.arange(20), np.zeros(20, int), np.tile([1.0, 0.0], (20, 1)))
     low, high = score_interval("micro_f1", [one])
     assert 0.7 < low < 0.9
     assert high == 1.0
@@ -91,7 +91,7 @@ def test_a_difference_is_that_of_the_same_nodes():
 
 def test_without_test_nodes_there_is_none():
     split = Split(np.arange(3), np.arange(3, 5), np.arange(0))
-    nobody = Answers.of(split, np.zeros(5, int), np.ones((5, 2)) / 2)
+    nobody = NodePredictions.of(split, np.zeros(5, int), np.ones((5, 2)) / 2)
     assert intervals.score_interval("micro_f1", [nobody]) is None
     assert intervals.difference_interval("macro_f1", [nobody], [nobody]) is None
     assert intervals.score_interval("roc_auc", [drawn(classes=3)]) is None

@@ -11,7 +11,7 @@ from asgat.leaderboard.field import Candidate
 from asgat.leaderboard.trial import Trial, TrialStore, Workbench, logits_of
 from asgat.training.loop import train_runs
 from asgat.training.objective import scores_of
-from asgat.training.run_state import Job, RunResult
+from asgat.training.run_state import Job, Run, RunResult, baseline_score
 
 SETTINGS = {"epochs": 10, "patience": 10, "hidden": 8, "max_restarts": 0}
 GCN = Candidate("gcn", "gcn", SETTINGS)
@@ -23,13 +23,14 @@ def bench(blocks):
 
 
 def start(blocks, candidate=GCN, number=0):
-    return Trial.start(candidate, number, 0, Job(blocks.splits[0], 0, candidate.config), blocks.y, blocks.metric)
+    job = Job(blocks.splits[0], 0, candidate.config)
+    return Trial(candidate, number, 0, Run(job, baseline_score(blocks.y, job.split, blocks.metric)))
 
 
 def advance(trial, task, epochs):
     snapshots = {0: trial.snapshot} if trial.snapshot else {}
     list(train_runs(task, [trial.run], paused=lambda run: len(run.history) >= epochs, snapshots=snapshots))
-    trial.snapshot = {} if trial.ended else snapshots[0]
+    trial.snapshot = {} if trial.run.finished else snapshots[0]
 
 
 def test_a_trial_has_the_score_and_weights_of_its_kept_epoch(blocks, bench):
@@ -37,13 +38,13 @@ def test_a_trial_has_the_score_and_weights_of_its_kept_epoch(blocks, bench):
     assert trial.failed
     assert trial.score == -np.inf
     advance(trial, task, 5)
-    assert (trial.epochs, trial.ended, trial.failed) == (5, False, False)
+    assert (trial.epochs, trial.run.finished, trial.failed) == (5, False, False)
     scores = scores_of(logits_of(task, GCN.config, trial.weights()), task.y, blocks.splits[0], blocks.metric)
     assert trial.score == scores["val_score"] == trial.run.history[trial.run.best_epoch - 1].val_score
     outcome = trial.outcome(task)
     assert isinstance(outcome, RunResult)
     assert (outcome.epochs, outcome.val_score) == (5, scores["val_score"])
-    assert trial.ended
+    assert trial.run.finished
 
 
 def test_a_saved_trial_goes_on_as_if_it_had_never_stopped(blocks, bench, tmp_path):
@@ -53,14 +54,14 @@ def test_a_saved_trial_goes_on_as_if_it_had_never_stopped(blocks, bench, tmp_pat
     advance(parts, task, 4)
     store.save([parts])
     again = store.restore(start(blocks))
-    assert (again.epochs, again.ended) == (4, False)
+    assert (again.epochs, again.run.finished) == (4, False)
     advance(again, task, 99)
     assert again.run.history == whole.run.history
     assert all(torch.equal(again.weights()[name], value) for name, value in whole.weights().items())
     store.save([again])
     ended = store.restore(start(blocks))
-    assert ended.ended
-    np.testing.assert_array_equal(ended.probability(task), whole.probability(task))
+    assert ended.run.finished
+    assert torch.equal(ended.logits(task), whole.logits(task))
     with pytest.raises(AsgatError, match="other data"):
         replace(store, data="another").restore(start(blocks))
     store.clear()
@@ -72,7 +73,7 @@ def test_a_trial_that_was_set_aside_keeps_its_score_and_starts_again_if_need_be(
     task, store = bench.task(GCN), TrialStore(tmp_path, "cpu", "digest")
     trial = start(blocks)
     advance(trial, task, 5)
-    history, probability = list(trial.run.history), trial.probability(task)
+    history, logits = list(trial.run.history), trial.logits(task)
     store.save([trial])
     size = (tmp_path / "0-0-0.safetensors").stat().st_size
     assert trial.set_aside()
@@ -81,7 +82,7 @@ def test_a_trial_that_was_set_aside_keeps_its_score_and_starts_again_if_need_be(
     assert (tmp_path / "0-0-0.safetensors").stat().st_size < size
     again = store.restore(start(blocks))
     assert again.score == trial.score
-    np.testing.assert_array_equal(again.probability(task), probability)
+    assert torch.equal(again.logits(task), logits)
     again.take_up()
     assert again.epochs == 0
     advance(again, task, 5)

@@ -8,7 +8,7 @@ import pytest
 from asgat.estimator.trained_run import load_run
 from asgat.explain.head_responses import HeadResponses
 from asgat.graph import Graph
-from asgat.report.findings import attention_findings, count, data_findings, training_findings
+from asgat.report.findings import attention_findings, data_findings, training_findings
 
 FREQUENCY = np.linspace(0.0, 2.0, 101)
 FLAT = np.ones_like(FREQUENCY)
@@ -147,7 +147,3 @@ def test_the_certificate_is_reported(share, bound, level, text):
 def test_a_fallback_is_reported():
     found = of_heads(result={"fallback": {"heads": 1}})
     assert "did not converge for 1 head;" in found["fallback"].text
-
-
-def test_count():
-    assert (count(1, "head"), count(2, "head"), count(1200, "is", "are")) == ("1 head", "2 heads", "1,200 are")

@@ -2,7 +2,6 @@ import dataclasses
 
 import numpy as np
 import pytest
-import torch
 from tests.training.tiny import tiny_dataset
 
 from asgat.errors import AsgatError
@@ -161,10 +160,6 @@ def test_a_missing_split_is_named():
         Evaluation(tiny_dataset(), "mlp", [0, 5], 0)
     seeds = Evaluation(tiny_dataset(splits=1), "mlp", [0, 5], 2).splits
     assert [seed for _, seed in seeds] == [2, 7]
-
-
-def test_labels_are_on_the_device():
-    assert Evaluation(tiny_dataset(), "mlp", [0], 0).y.device == torch.device("cpu")
 
 
 def test_a_metric_without_a_range_is_refused():

@@ -236,15 +236,15 @@ def print_health(health: Health) -> None:
 
 def print_result(classifier: Any) -> None:
     """The scores on the test nodes, next to those of always predicting the most frequent class."""
-    from asgat.leaderboard.standings import about_guessing
+    from asgat.leaderboard.standings import about_guessing, shown, shown_val
     from asgat.training.metrics import majority_share
 
     result, y, split = classifier.result_, classifier.dataset_.y, classifier.dataset_.splits[0]
     headings = ("model", "test micro-F1", "test macro-F1", "majority", "val.", "epochs", "ms")
     table = make_table("Scores, in percent", headings, left=("model",))
     row = result["rows"][0]
-    scores = (row["micro_f1"], row["macro_f1"], majority_share(y[split.train], y[split.test]), row["val_score"])
-    cells = [f"{100 * score:.1f}" if score == score else "–" for score in scores]
+    scores = row["micro_f1"], row["macro_f1"], majority_share(y[split.train], y[split.test])
+    cells = [*(shown(score, "share") for score in scores), shown_val(row["val_score"], classifier.metric)]
     table.add_row(classifier.model, *cells, str(row["epochs"]), f"{result['ms_per_epoch']:.1f}")
     console.print(table)
     test = result["test"]

@@ -186,7 +186,7 @@ def as_run_directory(dataset: str | None) -> Path | None:
     except (OSError, ValueError):
         is_folder = False
     if not is_folder and "/" in dataset:
-        raise AsgatError(f"There is no run directory {dataset!r}.")
+        raise AsgatError(f"There is no run directory {dataset!r}. `asgat runs` lists those there are.")
     return Path(dataset) if is_folder else None
 
 

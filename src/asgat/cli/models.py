@@ -97,11 +97,14 @@ def describe_model(name: str, sized: bool = True) -> dict[str, Any]:
     """A model's summary and, if ``sized``, its number of parameters on a data set of typical size: it is built."""
     from asgat.nn.registry import make_config, model_spec
 
-    spec = model_spec(name)
-    size = TYPICAL["features"], TYPICAL["classes"], TYPICAL["nodes"]
-    sizes = {"parameters": count_parameters(name, make_config(name), *size), "parameters_for": TYPICAL} if sized else {}
-    about = {key: getattr(spec, key) for key in ("summary", "reference", "cost", "directed")}
-    return {"model": name, **about, **sizes}
+    about = {key: getattr(model_spec(name), key) for key in ("summary", "reference", "cost", "directed")}
+    described = {"model": name, **about}
+    if sized:
+        from asgat.leaderboard.field import count_parameters
+
+        size = {"in_channels": TYPICAL["features"], "out_channels": TYPICAL["classes"], "num_nodes": TYPICAL["nodes"]}
+        described |= {"parameters": count_parameters(name, make_config(name), **size), "parameters_for": TYPICAL}
+    return described
 
 
 def describe_settings(name: str) -> list[dict[str, Any]]:
@@ -119,12 +122,3 @@ def describe_settings(name: str) -> list[dict[str, Any]]:
         }
         for field in dataclasses.fields(config)
     ]
-
-
-def count_parameters(
-    model: str, config: Any, in_channels: int, out_channels: int, num_nodes: int, directed: bool = False
-) -> int:
-    from asgat.nn.registry import model_spec
-
-    net = model_spec(model).make(config, in_channels, out_channels, num_nodes, directed)
-    return sum(parameter.numel() for parameter in net.parameters())

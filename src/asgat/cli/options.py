@@ -1,5 +1,6 @@
 """Options that several commands share, and how their values are parsed."""
 
+import os
 import re
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,6 +10,8 @@ import typer
 from asgat.cli.output import check_json, detail, notes
 from asgat.errors import AsgatError
 from asgat.threads import set_threads
+
+ALWAYS_DETERMINISTIC = "--deterministic has no effect on the CPU, where the same seed always gives the same numbers."
 
 
 def complete_dataset(incomplete: str) -> list[str]:
@@ -71,14 +74,26 @@ def check_device(name: str, deterministic: bool = False) -> Any:
     if device.type == "cuda" and (device.index or 0) >= (count := torch.cuda.device_count()):
         found = "no CUDA device is" if not count else "only cuda:0 is" if count == 1 else f"only {count} devices are"
         raise AsgatError(f"{name} was requested, but {found} available; use --device cpu.")
-    if deterministic:
-        from asgat.determinism import be_deterministic
-
-        if note := be_deterministic(device):
-            notes.print(note, soft_wrap=True)
+    if deterministic and device.type == "cuda":
+        be_deterministic()
+    elif deterministic:
+        notes.print(ALWAYS_DETERMINISTIC, soft_wrap=True)
     model = f" ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else ""
     detail(f"device {device}{model}, PyTorch {torch.__version__} with {torch.get_num_threads()} threads")
     return device
+
+
+def be_deterministic() -> None:
+    """Makes CUDA give bit-identical numbers for the same seed until this process ends; call it before CUDA is used.
+
+    Parallel sums get a fixed order, which costs time, and an operation without a deterministic implementation raises an
+    error.
+    """
+    import torch
+
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS reads it when it is first used
+    torch.use_deterministic_algorithms(True)
+    torch.backends.cudnn.benchmark = False
 
 
 def parse_numbers(option: str, text: str) -> list[int]:

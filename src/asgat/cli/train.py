@@ -11,7 +11,6 @@ from rich.markup import escape
 from asgat.cli import options
 from asgat.cli.distributed import Distributed, begin_rank, train_in_parts
 from asgat.cli.graph_options import DatasetOrRun, GraphOptions, check_source, load_source, takes_graph
-from asgat.cli.models import count_parameters
 from asgat.cli.output import RunProgress, comparison_table, console, detail, result_table, resumable, say, write_json
 from asgat.errors import AsgatError
 
@@ -93,6 +92,7 @@ def compare(
 
     A setting given with --set applies to the models that have it. Splits of your graph are those of `asgat fit`.
     """
+    from asgat.leaderboard.field import count_parameters
     from asgat.report import comparison_figure
     from asgat.training.runner import model_sizes
 

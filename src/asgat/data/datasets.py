@@ -64,10 +64,6 @@ class DatasetInfo:
     metric: str = "micro_f1"
     note: str = ""
 
-    @property
-    def default_protocol(self) -> str:
-        return self.protocols[0]
-
     def files(self, protocol: str | None = None) -> tuple[str, ...]:
         """Names of the files it needs below the data directory; none if it is generated."""
         protocol = self.check_protocol(protocol)
@@ -84,7 +80,7 @@ class DatasetInfo:
                 f"{self.name} has no protocol {protocol!r}; it has {', '.join(self.protocols)}. "
                 "Choose one of these, or none for the first."
             )
-        return protocol or self.default_protocol
+        return protocol or self.protocols[0]
 
     def option_names(self) -> list[str]:
         """The options it takes in addition to a seed; none if it is read from files."""

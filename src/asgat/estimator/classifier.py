@@ -35,8 +35,8 @@ from asgat.leaderboard.board import (
     BoardFolder,
     BoardSettings,
     Final,
-    answers_of,
     board_content,
+    predict_test_nodes,
     run_board,
     score_figures,
 )
@@ -270,7 +270,7 @@ class ASGATClassifier(SklearnClassifier):
             result_row(i, {key: value for key, value in own.items() if key in common}, device)
             for i, own in enumerate(figures)
         ]
-        tests = [answers_of(final, split) for final, split in zip(finals, dataset.splits, strict=True)]
+        tests = [predict_test_nodes(final, split) for final, split in zip(finals, dataset.splits, strict=True)]
         settings = self.describe(dataset, self.config_, self.model_)
         result = summarise(settings, dataset.metric, rows)
         names = {"partners": [name for name, _, _ in self.partners_]} if self.partners_ else {}
@@ -349,7 +349,7 @@ class ASGATClassifier(SklearnClassifier):
             raise AsgatError("Nodes were selected already; leave out the mask.")
         wanted = as_mask(user_graph.nodes if mask is None else mask, user_graph.num_nodes) & ~label.missing
         if not wanted.any():
-            raise AsgatError("There is no labelled node to score.")
+            raise AsgatError("There is no labelled node to score; give y, or a mask of labelled nodes.")
         names = Column.of_objects("class", self.classes_.tolist()).texts()
         predicted = self.predict_proba(user_graph.select(None)).argmax(axis=1)
         truth = label.texts()
@@ -373,7 +373,7 @@ class ASGATClassifier(SklearnClassifier):
         bound = [other and model_spec(name).belongs_to_graph(config) for name, config, _ in self._models]
         if all(bound):
             raise AsgatError(
-                f"The weights of {self.model_} belong to the nodes of one graph; it cannot predict another graph."
+                f"The weights of {self.model_} belong to the nodes of one graph; fit another model to predict others."
             )
         dataset, notes = apply_encoding(user_graph, self.encoding_)
         if same_graph(dataset, self.dataset_):

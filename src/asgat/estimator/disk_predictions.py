@@ -11,6 +11,7 @@ import torch
 
 from asgat.disk.disk_graph import OnDiskGraph
 from asgat.errors import AsgatError
+from asgat.estimator.predictions import summary_of_counts
 from asgat.files.atomic import TEMPORARY
 from asgat.files.user_file import ending_of
 from asgat.nn.asgat import ASGAT
@@ -47,7 +48,7 @@ def predict_on_disk(
     if sizes != held:
         raise AsgatError(
             f"The model of {run} takes {held[0]} features and knows {held[1]} classes, but {graph.name} has {sizes[0]} "
-            f"features and {sizes[1]} classes."
+            f"features and {sizes[1]} classes; convert the graph with the same features, or name another run."
         )
     batch = getattr(config, "batch_size", None) or BATCH
     say("finding the table")
@@ -92,13 +93,4 @@ def _write(pyarrow: Any, out: Path, graph: OnDiskGraph, y: Any, logits: torch.Te
         raise AsgatError(f"{out} cannot be written: {error.strerror or error}. Choose another place.") from error
     finally:
         temporary.unlink(missing_ok=True)
-    labelled = int((y >= 0).sum())
-    return {
-        "nodes": len(y),
-        "labelled": labelled,
-        "accuracy": right / labelled if labelled else None,
-        "rows": [
-            {"class": str(number), "nodes": int(total.sum()), "unlabelled": int(total[1])}
-            for number, total in enumerate(counts)
-        ],
-    }
+    return summary_of_counts([str(number) for number in range(classes)], counts.sum(axis=1), counts[:, 1], right)

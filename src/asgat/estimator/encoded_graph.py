@@ -162,7 +162,7 @@ def encode_user_graph(
 def _leave_out(
     user_graph: UserGraph, codes: npt.NDArray[np.int64], masked: bool, notes: list[str]
 ) -> tuple[UserGraph, list[Column], set[str]]:
-    """The graph with the splits its columns hold, unless there is one; the columns that tell the label; and the names
+    """The graph with the splits its columns hold, unless there is one; the columns that reveal the label; and the names
     of all that are no features."""
     unused: set[str] = set()
     splits, said = list[Column](), dict[str, list[str]]()
@@ -204,7 +204,7 @@ def _leave_out(
 
 
 def _check_label_is_no_feature(leaks: Sequence[Column], label: Column) -> None:
-    """Refuses labels that were handed over as a feature, too: of the same type, and equal at every labelled node."""
+    """Refuses labels that are also given as a feature: of the same type, and equal at every labelled node."""
     rows = np.flatnonzero(~label.missing)
     own = label.take(rows)
     for column in leaks:
@@ -225,8 +225,8 @@ def _check_label_is_no_feature(leaks: Sequence[Column], label: Column) -> None:
 def apply_encoding(user_graph: UserGraph, encoding: Encoding) -> tuple[Dataset, list[str]]:
     """A graph as a model of that encoding takes it, and notes in sentences; its labels and split are placeholders."""
     x, notes = encoding.encoder.transform(user_graph.features, user_graph.graph)
-    y, nobody = np.zeros(user_graph.num_nodes, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    splits, classes = (Split(np.zeros(1, dtype=np.int64), nobody, nobody),), len(encoding.classes)
+    y, empty = np.zeros(user_graph.num_nodes, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    splits, classes = (Split(np.zeros(1, dtype=np.int64), empty, empty),), len(encoding.classes)
     return Dataset(user_graph.name, user_graph.graph, x, y, splits, classes, protocol=USER_PROTOCOL), notes
 
 
@@ -267,8 +267,9 @@ def as_mask(nodes: Any, num_nodes: int) -> npt.NDArray[np.bool_]:
         return given
     if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
         raise AsgatError(f"A mask must be booleans or node indices, not {given.dtype} {list(given.shape)}.")
-    if given.size and (given.min() < 0 or given.max() >= num_nodes):
-        raise AsgatError(f"A mask names node {given.max()}, but nodes run from 0 to {num_nodes - 1}.")
+    outside = given[(given < 0) | (given >= num_nodes)]
+    if outside.size:
+        raise AsgatError(f"A mask names node {outside[0]}, but nodes run from 0 to {num_nodes - 1}.")
     mask = np.zeros(num_nodes, dtype=bool)
     mask[given.astype(np.int64)] = True
     return mask

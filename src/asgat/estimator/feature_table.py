@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from asgat.tabular.caution import Caution
 from asgat.tabular.column import Column
-from asgat.tabular.table import frame_to_table
+from asgat.tabular.conversions import columns_of
 from asgat.tabular.user_graph import UserGraph
 
 WITHOUT_EDGES = "There are no edges: every row is a node of its own, and only its features count."
@@ -54,11 +54,9 @@ def _checked(estimator: Any, table: Any, y: Any = "no_validation", *, reset: boo
 
 def _graph_of(estimator: Any, table: Any, labels: npt.NDArray[Any] | None) -> UserGraph:
     names = getattr(estimator, "feature_names_in_", [f"x{i}" for i in range(table.shape[1])])
-    if hasattr(table, "iloc"):
-        columns = list(frame_to_table(table, "X").columns.values())
-    else:
-        columns = [Column.of_array("", table[:, i]) for i in range(table.shape[1])]
-    columns = [replace(column, name=str(name)) for column, name in zip(columns, names, strict=True)]
+    columns = [
+        replace(column, name=str(name)) for column, name in zip(columns_of(table, len(table)), names, strict=True)
+    ]
     label = None
     if labels is not None:  # every row has a label, and -1 is a class
         kind = labels.dtype.kind

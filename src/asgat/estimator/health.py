@@ -10,7 +10,7 @@ import numpy as np
 
 from asgat.config import ASGATConfig
 from asgat.data.dataset import Dataset
-from asgat.errors import AsgatError
+from asgat.errors import AsgatError, counted
 from asgat.graph.homophily import adjusted_homophily, beta, edge_homophily, node_homophily
 from asgat.nn.memory_plan import choose_form
 from asgat.tabular.user_graph import MOST_ONE_WAY, UserGraph
@@ -105,15 +105,15 @@ def examine(user_graph: UserGraph, dataset: Dataset, class_names: Sequence[str],
         changes.append(f"{few} of the edges also run the other way. If edges have a direction, `--directed` uses it.")
     if repeated:
         either = "" if graph.directed else ", in either direction"
-        changes.append(f"{_count(repeated, 'row')} of the edges repeat another{either}: merged.")
+        changes.append(f"{counted(repeated, 'row')} of the edges repeat another{either}: merged.")
     if zero:
-        changes.append(f"{_count(zero, 'edge')} of weight 0: dropped.")
+        changes.append(f"{counted(zero, 'edge')} of weight 0: dropped.")
     if loops:
-        changes.append(f"{_count(loops, 'self-loop')}: kept; `--set self_loops=remove` drops them.")
+        changes.append(f"{counted(loops, 'self-loop')}: kept; `--set self_loops=remove` drops them.")
     isolated = int(graph.isolated.sum())
     if isolated:
         advice = "`--set similar=3` adds edges between similar nodes"
-        changes.append(f"{_count(isolated, 'node')} without an edge: predicted from their own features; {advice}.")
+        changes.append(f"{counted(isolated, 'node')} without an edge: predicted from their own features; {advice}.")
     mean_degree, largest = between / graph.num_nodes, int(sizes.max())
     return Health(
         name=dataset.name,
@@ -174,7 +174,3 @@ def advise(dataset: Dataset, beta: float | None, mean_degree: float, largest: in
         "truncated table": "on a graph this large the table is built from bounded neighbourhoods",
     }
     return [Advice("k", k, why), Advice("order", order, reason), Advice("form", form, reasons[form])]
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number:,} {word}{'' if number == 1 else 's'}"

@@ -123,17 +123,20 @@ def write_predictions(predictions: Predictions, path: Path, safe_csv: bool = Fal
 def summary_of(predictions: Predictions) -> dict[str, Any]:
     """Nodes predicted per class, and the share of labelled nodes that are predicted as labelled."""
     predicted, label = predictions.predicted, np.array(predictions.label, dtype=object)
-    labelled, named = label != "", np.array(predictions.classes, dtype=object)[predicted]
+    named, most = np.array(predictions.classes, dtype=object)[predicted], len(predictions.classes)
+    nodes, unlabelled = (np.bincount(part, minlength=most) for part in (predicted, predicted[label == ""]))
+    return summary_of_counts(predictions.classes, nodes, unlabelled, int((named == label).sum()))
+
+
+def summary_of_counts(
+    classes: Sequence[str], nodes: npt.NDArray[np.int64], unlabelled: npt.NDArray[np.int64], right: int
+) -> dict[str, Any]:
+    """The same from the numbers of nodes and of unlabelled nodes predicted per class, and of right predictions."""
+    total, labelled = int(nodes.sum()), int(nodes.sum() - unlabelled.sum())
+    rows = zip(classes, nodes.tolist(), unlabelled.tolist(), strict=True)
     return {
-        "nodes": len(predicted),
-        "labelled": int(labelled.sum()),
-        "accuracy": float(np.mean((named == label)[labelled])) if labelled.any() else None,
-        "rows": [
-            {
-                "class": name,
-                "nodes": int((predicted == number).sum()),
-                "unlabelled": int(((predicted == number) & ~labelled).sum()),
-            }
-            for number, name in enumerate(predictions.classes)
-        ],
+        "nodes": total,
+        "labelled": labelled,
+        "accuracy": right / labelled if labelled else None,
+        "rows": [{"class": name, "nodes": count, "unlabelled": without} for name, count, without in rows],
     }

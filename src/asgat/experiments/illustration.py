@@ -163,8 +163,7 @@ def _network(axis: Any, result: Result, row: Row, place: Floats, largest: float)
     centre = place[result["hop"].index(0)]
     axis.annotate("v", centre, (7, 7), textcoords="offset points", fontsize=11, weight="bold", zorder=4)
     axis.set(aspect="equal", xlim=(-3.4, 3.4), ylim=(-3.4, 3.4), xticks=[], yticks=[])
-    outside = 100 * max(0.0, row["outside"])  # results of earlier versions may be slightly negative
-    axis.set_title(f"head {row['head'] + 1}, {row['kind']}; {outside:.0f} % outside", fontsize=10)
+    axis.set_title(f"head {row['head'] + 1}, {row['kind']}; {100 * row['outside']:.0f} % outside", fontsize=10)
     axis.spines[:].set_visible(False)
 
 

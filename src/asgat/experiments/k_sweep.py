@@ -14,7 +14,7 @@ QUICK_KS = [1, 3, 6, 12, 20]
 
 def rows(reproduction: Reproduction, dataset: str) -> Iterator[Row]:
     """Trains with every k, on all runs of the first seed."""
-    own = getattr(experiment_config(dataset, "asgat-cheb"), "k", None)
+    own = experiment_config(dataset, "asgat-cheb").to_dict()["k"]
     for k in QUICK_KS if reproduction.quick else KS:
         trained = try_load_or_train(reproduction, dataset, "asgat-cheb", reproduction.seeds[0], k=k)
         if trained is not None:

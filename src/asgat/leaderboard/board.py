@@ -16,8 +16,8 @@ from asgat.files.atomic import to_json, write_atomic
 from asgat.files.raw_file import RawFile
 from asgat.files.user_file import MAX_FILE_BYTES
 from asgat.leaderboard.contest import Clock, Contest, Report
-from asgat.leaderboard.field import GUESSING, Candidate, make_field, parameters, preset_named
-from asgat.leaderboard.intervals import Answers, difference_interval, mean_scores, score_interval
+from asgat.leaderboard.field import GUESSING, Candidate, make_field, preset_named
+from asgat.leaderboard.intervals import Interval, NodePredictions, difference_interval, mean_scores, score_interval
 from asgat.leaderboard.standings import AVERAGE, Leaderboard, Row, sentences
 from asgat.leaderboard.trial import Trial, TrialStore, Workbench, logits_of, to_probability
 from asgat.nn.attention_model import AttentionModel
@@ -30,14 +30,13 @@ from asgat.training.program import Task
 from asgat.training.run_directory import OtherSettingsError
 from asgat.training.run_files import BOARD, CONFIG
 from asgat.training.run_state import DivergedError, Job, RunResult, baseline_score
-from asgat.training.runner import model_sizes
 
 TRIALS = "trials"
 
 
 @dataclass(frozen=True)
 class BoardSettings:
-    """What a leaderboard depends on apart from the data; with the same settings a stopped one goes on."""
+    """What a leaderboard depends on apart from the data; with the same settings a stopped one continues."""
 
     preset: str
     metric: str
@@ -161,7 +160,7 @@ def run_board(
         advised: ``k`` and ``order`` for models with attention.
         given: whether the split is the user's.
         used: seconds that an earlier, stopped start took.
-        report: called while it is at work.
+        report: called with the progress.
 
     Raises:
         KeyboardInterrupt: Ctrl-C was pressed; what was trained is in the folder.
@@ -173,7 +172,7 @@ def run_board(
     clock = Clock(settings.seconds, used)
     contests, finals = [], []
 
-    def tell(name: str, done: int, total: int, epoch: Any) -> None:
+    def save_and_report(name: str, done: int, total: int, epoch: Any) -> None:
         if epoch is None:
             folder.write(settings, clock.used)
         if report:
@@ -185,7 +184,7 @@ def run_board(
             ends = began + (1.0 - began) / (len(dataset.splits) - repeat)
             contest = Contest(
                 bench, store, candidates, split, preset, settings.seed + repeat, clock, interrupt, repeat, began, ends,
-                given, tell,
+                given, save_and_report,
             )  # fmt: skip
             try:
                 order = contest.run()
@@ -201,7 +200,7 @@ def finish(contest: Contest, chosen: Sequence[int]) -> Final:
     """The chosen candidates of a contest, best first, as one model: the average of theirs.
 
     Candidates of the other direction than the best are left out, because a run directory holds one graph. The first
-    with attention, or else with filters, has the others as partners: what is shown of a model is shown of that one.
+    with attention, or else with filters, has the others as partners: reports and explanations are of that one.
     """
     best = contest.candidates[chosen[0]]
     alike = [n for n in chosen if contest.candidates[n].directed == best.directed]
@@ -212,7 +211,7 @@ def finish(contest: Contest, chosen: Sequence[int]) -> Final:
     final = replace(finals[first], partners=tuple(finals[n] for n in alike if n != first))
     scores = scores_of(final.logits(), final.task.y, contest.split, final.task.metric)
     # As for one candidate, networks are validated on nodes they left out.
-    score, loss = contest.votes(alike).validate(alike)
+    score, loss = contest.fold_predictions(alike).validate(alike)
     return replace(final, result=replace(final.result, **{**scores, "val_score": score, "val_loss": loss}))
 
 
@@ -220,7 +219,7 @@ def average_folds(contest: Contest, number: int) -> Final:
     """One candidate as a model: the average of its networks that were trained to the end."""
     candidate, task = contest.candidates[number], contest.bench.task(contest.candidates[number])
     trials = contest.trials_of(number)
-    ended = [trial for trial in trials if trial.ended and not trial.failed] or trials[:1]
+    ended = [trial for trial in trials if trial.run.finished and not trial.failed] or trials[:1]
     outcomes = [trial.outcome(task) for trial in ended]
     results = [outcome for outcome in outcomes if not isinstance(outcome, DivergedError)]
     config = candidate.config.replace(members=len(results))
@@ -239,49 +238,40 @@ def _explained(final: Final) -> int:
     return 0 if not isinstance(model, AttentionModel) else 2 if model.convs else 1 if model.filter_convs else 0
 
 
-def answers_of(final: Final, split: Split) -> Answers:
-    """What a trained model says of the test nodes of a split."""
-    return Answers.of(split, final.task.y.cpu().numpy(), to_probability(final.logits()))
+def predict_test_nodes(final: Final, split: Split) -> NodePredictions:
+    """A trained model's predictions of the test nodes of a split."""
+    return NodePredictions.of(split, final.task.y.cpu().numpy(), to_probability(final.logits()))
 
 
-def score_figures(dataset: Dataset, tests: Sequence[Answers]) -> dict[str, Any] | None:
+def score_figures(dataset: Dataset, tests: Sequence[NodePredictions]) -> dict[str, Any] | None:
     """Every test score of the models of all splits, the interval of the metric's, and the scores of guessing."""
     if not all(len(one.nodes) for one in tests):
         return None
-    guessed = [_guessed(dataset, split) for split in dataset.splits]
-    interval = score_interval(dataset.metric, tests)
-    return {
-        "metric": dataset.metric,
-        "scores": mean_scores(tests),
-        "interval": interval,
-        "guessing": mean_scores(guessed),
-    }
+    scores, interval = _test_figures(dataset.metric, tests)
+    guessing = mean_scores([_guessed(dataset, split) for split in dataset.splits])
+    return {"metric": dataset.metric, "scores": scores, "interval": interval, "guessing": guessing}
 
 
-def _guessed(dataset: Dataset, split: Split) -> Answers:
-    return Answers.of(split, dataset.y, guess(dataset.y[split.train], dataset.num_classes, dataset.num_nodes))
+def _guessed(dataset: Dataset, split: Split) -> NodePredictions:
+    return NodePredictions.of(split, dataset.y, guess(dataset.y[split.train], dataset.num_classes, dataset.num_nodes))
 
 
 def make_board(
     contests: Sequence[Contest], finals: Sequence[Final], settings: BoardSettings, seconds: float
 ) -> Leaderboard:
     """The table of all repeats."""
-    metric = settings.metric
+    metric, first = settings.metric, contests[0]
     has_test = all(len(contest.split.test) for contest in contests)
-    tests: dict[str, list[Answers]] = {}
+    tests: dict[str, list[NodePredictions]] = {}
     rows = []
-    for name in dict.fromkeys(candidate.name for candidate in contests[0].candidates):
+    for name in dict.fromkeys(candidate.name for candidate in first.candidates):
         best = [_best_of_row(contest, name) for contest in contests]
-        seconds_of = sum(t.run.seconds for c in contests for t in c.trials.values() if t.candidate.name == name)
-        first = contests[0]
         number = best[0] if best[0] is not None else [c.name for c in first.candidates].index(name)
-        candidate = first.candidates[number]
+        candidate, trial = first.candidates[number], first.trials.get((number, 0))
         found = [(c, n) for c, n in zip(contests, best, strict=True) if n is not None]
-        built = all(n not in c.skipped for c, n in found)
-        if has_test and built and len(found) == len(contests):
-            each = [(c, c.trials[n, 0], c.bench.task(c.candidates[n])) for c, n in found]
-            tests[name] = [Answers.of(c.split, c.labels, trial.probability(task)) for c, trial, task in each]
-        trial = first.trials.get((number, 0))
+        if has_test and len(found) == len(contests) and all(n not in c.skipped for c, n in found):
+            each = [(c, to_probability(c.trials[n, 0].logits(c.bench.task(c.candidates[n])))) for c, n in found]
+            tests[name] = [NodePredictions.of(c.split, c.labels, probability) for c, probability in each]
         rows.append(
             Row(
                 name,
@@ -289,10 +279,9 @@ def make_board(
                 dict(candidate.settings),
                 candidate.uses_graph,
                 float(np.mean([c.score(n) for c, n in found])) if found else None,
-                mean_scores(tests[name]) if name in tests else None,
-                score_interval(metric, tests[name]) if name in tests else None,
-                seconds_of,
-                parameters(candidate, model_sizes(first.bench.datasets[candidate.directed])),
+                *_test_figures(metric, tests.get(name)),
+                sum(t.run.seconds for c in contests for t in c.trials.values() if t.candidate.name == name),
+                first.bench.parameters(candidate),
                 trial.epochs if trial else 0,
                 len(first.finished_folds(number)),
                 sum(name in names_of(final) for final in finals),
@@ -300,13 +289,10 @@ def make_board(
                 _note(first, number, trial),
             )
         )
-    final_tests = [answers_of(f, c.split) for c, f in zip(contests, finals, strict=True)]
-    chosen = replace(
-        _chosen_row(rows, finals, contests[0]),
-        val=float(np.mean([final.result.val_score for final in finals])),
-        test=mean_scores(final_tests) if has_test else None,
-        interval=score_interval(metric, final_tests) if has_test else None,
-    )
+    final_tests = [predict_test_nodes(f, c.split) for c, f in zip(contests, finals, strict=True)]
+    test, interval = _test_figures(metric, final_tests if has_test else None)
+    val = float(np.mean([final.result.val_score for final in finals]))
+    chosen = replace(_chosen_row(rows, finals, first), val=val, test=test, interval=interval)
     rows.sort(key=lambda row: -np.inf if row.val is None else row.val, reverse=True)
     rows.append(_guessing(contests, metric, has_test))
     cut = any(contest.cut for contest in contests)
@@ -318,6 +304,13 @@ def make_board(
     )
     gain = difference_interval(metric, tests[graph], tests[alone]) if graph and alone else None
     return replace(board, sentences=sentences(board, gain, alone, graph))
+
+
+def _test_figures(
+    metric: str, tested: Sequence[NodePredictions] | None
+) -> tuple[dict[str, float | None] | None, Interval | None]:
+    """Every test score, and the interval of the metric's; None without test nodes."""
+    return (None, None) if tested is None else (mean_scores(tested), score_interval(metric, tested))
 
 
 def names_of(final: Final) -> list[str]:
@@ -333,17 +326,13 @@ def _chosen_row(rows: Sequence[Row], finals: Sequence[Final], contest: Contest) 
     first = next(row for row in own if row.name == final.candidate.name)
     if len(own) == 1:
         return replace(first, settings=settings)
-    sizes = [
-        parameters(one.candidate, model_sizes(contest.bench.datasets[one.candidate.directed]))
-        for one in (final, *final.partners)
-    ]
     return replace(
         first,
         name=AVERAGE,
         settings=settings,
         uses_graph=any(row.uses_graph for row in own),
         seconds=sum(row.seconds for row in own),
-        parameters=sum(sizes),
+        parameters=sum(contest.bench.parameters(one.candidate) for one in (final, *final.partners)),
         chosen=sum(len(names_of(one)) > 1 for one in finals),
         note="",
     )
@@ -360,12 +349,10 @@ def _note(contest: Contest, number: int, trial: Trial | None) -> str:
         return f"{'not tried' if trial is None else 'stopped'}: {contest.skipped[number]}"
     if trial is None or trial.failed:
         return "diverged" if trial is not None and trial.run.history else "not tried: no time was left"
-    return "" if trial.ended else f"stopped after {trial.epochs} epochs"
+    return "" if trial.run.finished else f"stopped after {trial.epochs} epochs"
 
 
 def _guessing(contests: Sequence[Contest], metric: str, has_test: bool) -> Row:
     found = [_guessed(contest.bench.datasets[False], contest.split) for contest in contests]
     val = float(np.mean([baseline_score(c.labels, c.split, metric) for c in contests]))
-    scores = mean_scores(found) if has_test else None
-    interval = score_interval(metric, found) if has_test else None
-    return Row(GUESSING, "", {}, False, val, scores, interval, 0.0, 0)
+    return Row(GUESSING, "", {}, False, val, *_test_figures(metric, found if has_test else None), 0.0, 0)

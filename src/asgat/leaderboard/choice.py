@@ -1,4 +1,4 @@
-"""Which finalists are saved: one of the best or, where few nodes cannot tell them apart, the average of several."""
+"""Which finalists are saved: one of the best or, where few nodes cannot separate them, the average of several."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ MAYBE = 2.0  # standard errors of the best validation score within which a candi
 
 
 @dataclass(frozen=True, eq=False)
-class Votes:
-    """What networks say of nodes they were not trained on.
+class FoldPredictions:
+    """The outputs of networks on nodes they were not trained on.
 
     Args:
         truth: the classes of the validation nodes, by fold.
@@ -49,18 +49,20 @@ def prefer_simple(ranked: Sequence[int], scores: Sequence[float], standard_error
     return min(near)
 
 
-def choose(ranked: Sequence[int], scores: Sequence[float], standard_error: float, votes: Votes) -> list[int]:
+def choose(
+    ranked: Sequence[int], scores: Sequence[float], standard_error: float, predictions: FoldPredictions
+) -> list[int]:
     """The best candidate, then one after the other that which lowers the loss of their average most, until none does.
 
     The loss decides, whatever the metric is: on few nodes it is less noisy than a share of right answers. Only
-    candidates that may be the best by the metric are asked.
+    candidates that may be the best by the metric are considered.
     """
     left = [n for n, one in zip(ranked, scores, strict=True) if one >= scores[0] - MAYBE * standard_error]
     chosen, best = [left.pop(0)], np.inf
     if left:
-        best = votes.validate(chosen)[1]
+        best = predictions.validate(chosen)[1]
     while left:
-        losses = [votes.validate([*chosen, n])[1] for n in left]
+        losses = [predictions.validate([*chosen, n])[1] for n in left]
         place = int(np.argmin(losses))
         if losses[place] >= best:
             break

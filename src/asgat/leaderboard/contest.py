@@ -12,14 +12,14 @@ import torch
 
 from asgat.data.dataset import Split
 from asgat.errors import AsgatError
-from asgat.leaderboard.choice import Votes, choose, prefer_simple, standard_error
+from asgat.leaderboard.choice import FoldPredictions, choose, prefer_simple, standard_error
 from asgat.leaderboard.field import Candidate, Preset
 from asgat.leaderboard.folds import fold_splits, is_few
 from asgat.leaderboard.trial import Trial, TrialStore, Workbench
 from asgat.training.interrupt import Interrupt
 from asgat.training.loop import train_runs
 from asgat.training.program import Task
-from asgat.training.run_state import Epoch, Job, Run, member_seed
+from asgat.training.run_state import Epoch, Job, Run, baseline_score, member_seed
 
 SAVE_SECONDS = 30.0  # of training between two savings
 # Shares of the time after which the rounds end: the first, that on the whole split, and the last.
@@ -52,7 +52,7 @@ class Contest:
     """Trains the field on one split and its folds.
 
     Attributes:
-        repeat: number of the split; its trials are told apart by it.
+        repeat: number of the split; it is part of the keys of its trials.
         start, end: shares of the clock's time between which this repeat runs.
         given: whether the split is the user's.
         trials: of every candidate that was tried, by number and fold.
@@ -91,7 +91,7 @@ class Contest:
 
     def run(self) -> list[int]:
         """Trains everything; returns the candidate of the last round that is chosen, or those that are averaged."""
-        everyone = list(range(len(self.candidates)))
+        everyone = range(len(self.candidates))
         self._train("first epochs", [(n, 0) for n in everyone], self._at(FIRST), self.preset.first_epochs)
         alive = better_half(self.candidates, {n: self.score(n) for n in everyone})
         left = [trial for (n, _), trial in self.trials.items() if n not in alive]
@@ -110,7 +110,7 @@ class Contest:
         parts = [self.folds[fold].val for fold in sorted(common or {0})]
         if is_few(self.split):
             error = standard_error(scores[0], len(np.unique(np.concatenate(parts))))
-            return choose(alive, scores, error, self.votes(alive))
+            return choose(alive, scores, error, self.fold_predictions(alive))
         return [prefer_simple(alive, scores, standard_error(scores[0], sum(map(len, parts))))]
 
     def _can_end(self, number: int, folds: int, until: float) -> bool:
@@ -135,16 +135,16 @@ class Contest:
         """The folds that all of some candidates were trained on to the end."""
         return set.intersection(*(self.finished_folds(n) for n in numbers))
 
-    def votes(self, numbers: Sequence[int]) -> Votes:
-        """What the networks of candidates say of the validation nodes of the folds that all were trained on."""
+    def fold_predictions(self, numbers: Sequence[int]) -> FoldPredictions:
+        """The outputs of candidates' networks on the validation nodes of the folds that all were trained on."""
         folds = sorted(self.common_folds(numbers) or {0})
         nodes = {fold: torch.from_numpy(self.folds[fold].val).to(self.bench.device) for fold in folds}
         tasks = {n: self.bench.task(self.candidates[n]) for n in numbers}
         logits = {(n, fold): self.trials[n, fold].logits(tasks[n])[nodes[fold]] for n in numbers for fold in folds}
-        return Votes(self.metric, {fold: tasks[numbers[0]].y[nodes[fold]] for fold in folds}, logits)
+        return FoldPredictions(self.metric, {fold: tasks[numbers[0]].y[nodes[fold]] for fold in folds}, logits)
 
     def finished_folds(self, number: int) -> set[int]:
-        return {trial.fold for trial in self.trials_of(number) if trial.ended and not trial.failed}
+        return {trial.fold for trial in self.trials_of(number) if trial.run.finished and not trial.failed}
 
     def trials_of(self, number: int) -> list[Trial]:
         """The trials of a candidate by fold."""
@@ -168,20 +168,19 @@ class Contest:
     # -- training -----------------------------------------------------------------------------------------------------
 
     def _train(self, name: str, wanted: Sequence[tuple[int, int]], until: float, epochs: int | None = None) -> None:
-        """Trains trials, by candidate and fold, for some epochs or to their end; nothing goes on after ``until``.
+        """Trains trials, by candidate and fold, for some epochs or to their end, and stops after ``until``.
 
-        What is left of the time is shared out evenly: what a quick trial leaves over, the others have.
+        The remaining time is divided evenly: what a quick trial does not need, the others have.
         """
         trials = [self._trial(*key) for key in wanted if key[0] not in self.skipped]
-        together: dict[tuple[Any, ...], list[Trial]] = {}
+        groups: dict[tuple[Any, ...], list[Trial]] = {}
         for trial in trials:
-            together.setdefault(trial.candidate.shares_program(), []).append(trial)
-        groups = list(together.values())
+            groups.setdefault(trial.candidate.shares_program(), []).append(trial)
 
         def is_open(trial: Trial) -> bool:
             return not is_done(trial.run, epochs) and trial.number not in self.skipped
 
-        waiting, first = groups, True
+        waiting, first = list(groups.values()), True
         while waiting and (first or time.monotonic() < until):
             done = len(trials) - sum(map(len, waiting))
             for place, group in enumerate(waiting):
@@ -189,13 +188,13 @@ class Contest:
                 own = now + max(0.0, until - now) * len(group) / sum(map(len, waiting[place:]))
                 open_trials = [trial for trial in group if is_open(trial)]
                 if open_trials and (now < own or (first and place == 0)):
-                    self._advance(open_trials, own, epochs, partial(self._tell, name, done, len(trials)))
+                    self._advance(open_trials, own, epochs, partial(self._report, name, done, len(trials)))
                 done += len(group)
-                self._tell(name, done, len(trials), None)
+                self._report(name, done, len(trials), None)
             waiting, first = [group for group in waiting if any(map(is_open, group))], False
         self.cut = self.cut or bool(waiting)
 
-    def _tell(self, name: str, done: int, total: int, epoch: Epoch | None) -> None:
+    def _report(self, name: str, done: int, total: int, epoch: Epoch | None) -> None:
         if self.report:
             self.report(name, done, total, epoch)
 
@@ -204,11 +203,13 @@ class Contest:
         if key not in self.trials:
             candidate = self.candidates[number]
             job = Job(self.folds[fold], member_seed(self.seed, fold), candidate.config, self.repeat, fold)
-            trial = Trial.start(candidate, number, fold, job, self.labels, self.metric)
-            self.trials[key] = self.store.restore(trial)
+            run = Run(job, baseline_score(self.labels, job.split, self.metric))
+            self.trials[key] = self.store.restore(Trial(candidate, number, fold, run))
         return self.trials[key]
 
-    def _advance(self, group: Sequence[Trial], until: float, epochs: int | None, tell: Callable[[Epoch], None]) -> None:
+    def _advance(
+        self, group: Sequence[Trial], until: float, epochs: int | None, report: Callable[[Epoch], None]
+    ) -> None:
         """Trains trials that share a program; the first always has an epoch, whatever the time."""
         try:
             task = self.bench.task(group[0].candidate, self._watch(until))
@@ -222,7 +223,7 @@ class Contest:
         for trial in group:
             trial.take_up()
         while any(not is_done(trial.run, epochs) for trial in group):
-            self._slice(task, group, until, epochs, tell)
+            self._slice(task, group, until, epochs, report)
             self.store.save(group)
             if self.interrupt.asked:
                 raise KeyboardInterrupt
@@ -230,7 +231,7 @@ class Contest:
                 return
 
     def _slice(
-        self, task: Task, group: Sequence[Trial], until: float, epochs: int | None, tell: Callable[[Epoch], None]
+        self, task: Task, group: Sequence[Trial], until: float, epochs: int | None, report: Callable[[Epoch], None]
     ) -> None:
         pause_at = min(until, time.monotonic() + SAVE_SECONDS)
 
@@ -240,13 +241,13 @@ class Contest:
 
         snapshots = {place: trial.snapshot for place, trial in enumerate(group) if trial.snapshot}
         runs = [trial.run for trial in group]
-        for _ in train_runs(task, runs, None, lambda _, epoch: tell(epoch), None, None, paused, snapshots):
+        for _ in train_runs(task, runs, None, lambda _, epoch: report(epoch), None, None, paused, snapshots):
             pass
         for place, trial in enumerate(group):
             trial.snapshot = {} if trial.run.finished else snapshots.get(place, trial.snapshot)
 
     def _watch(self, until: float) -> Callable[[int, int], None]:
-        """Looks on while a candidate table is built, and gives it up if it would take too long.
+        """A callback that stops building a candidate table if it would take too long.
 
         The time before the first rows are done does not count: kernels may have been compiled in it.
         """

@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from asgat.config import SpectralConfig, TrainConfig
 from asgat.data.dataset import Dataset, Split
 from asgat.errors import AsgatError, suggest
@@ -141,7 +139,6 @@ def make_field(
     return found
 
 
-def parameters(candidate: Candidate, sizes: Mapping[str, Any]) -> int:
-    """How many numbers a candidate learns."""
-    model = model_spec(candidate.model).make(candidate.config, **{**sizes, "directed": candidate.directed})
-    return int(np.sum([value.numel() for value in model.parameters()]))
+def count_parameters(model: str, config: TrainConfig, **sizes: Any) -> int:
+    """How many numbers a model learns; sizes are those of :func:`~asgat.training.runner.model_sizes`."""
+    return sum(value.numel() for value in model_spec(model).make(config, **sizes).parameters())

@@ -12,14 +12,13 @@ from asgat.training.metrics import Labels, Probabilities, all_scores
 
 RESAMPLES = 1000
 CELLS = 4_000_000  # numbers drawn at once
-Z = 1.959963984540054  # 97.5 % of a normal distribution lie below
 
 Interval = tuple[float, float]
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
-    """The probabilities a model gave the test nodes of one split; ``nodes`` names them, ``truth`` are their classes."""
+class NodePredictions:
+    """Probabilities of the test nodes of one split; ``nodes`` are their numbers, ``truth`` their classes."""
 
     nodes: npt.NDArray[np.int64]
     truth: Labels
@@ -31,7 +30,7 @@ class Answers:
         return cls(split.test, y[split.test], probability[split.test])
 
 
-def mean_scores(tested: Sequence[Answers]) -> dict[str, Any]:
+def mean_scores(tested: Sequence[NodePredictions]) -> dict[str, Any]:
     """Every score, as the mean over splits; None where one of them has no such score."""
     each = [all_scores(one.truth, one.probability) for one in tested]
     return {key: _mean([scores[key] for scores in each]) for key in each[0]}
@@ -42,7 +41,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return float(np.mean(known)) if known and len(known) == len(values) else None
 
 
-def score_interval(metric: str, tested: Sequence[Answers]) -> Interval | None:
+def score_interval(metric: str, tested: Sequence[NodePredictions]) -> Interval | None:
     """Where the mean score over splits would be on other nodes of the same kind, with 95 % certainty.
 
     Micro-F1 is a share of nodes, and has Wilson's interval for as many nodes as were tested in some split. For other
@@ -53,15 +52,22 @@ def score_interval(metric: str, tested: Sequence[Answers]) -> Interval | None:
     if not len(nodes) or score is None:
         return None
     if metric == "micro_f1":
-        from scipy.stats import binomtest
-
-        interval = binomtest(round(score * len(nodes)), len(nodes)).proportion_ci(method="wilson")
-        return float(interval.low), float(interval.high)
+        return wilson_interval(round(score * len(nodes)), len(nodes))
     return _percentiles(_resampled(metric, tested, nodes))
 
 
-def difference_interval(metric: str, one: Sequence[Answers], other: Sequence[Answers]) -> Interval | None:
-    """The same for how much the score of ``one`` is above that of ``other``, on the same nodes."""
+def wilson_interval(right: int, number: int) -> Interval:
+    """The 95 % interval of a share of nodes."""
+    from scipy.stats import binomtest
+
+    interval = binomtest(right, number).proportion_ci(method="wilson")
+    return float(interval.low), float(interval.high)
+
+
+def difference_interval(
+    metric: str, one: Sequence[NodePredictions], other: Sequence[NodePredictions]
+) -> Interval | None:
+    """As :func:`score_interval`, of the score of ``one`` minus that of ``other`` on the same nodes."""
     if not all(len(part.nodes) for part in (*one, *other)):
         return None
     nodes = np.unique(np.concatenate([part.nodes for part in one]))
@@ -76,7 +82,7 @@ def _percentiles(values: npt.NDArray[np.float64]) -> Interval | None:
     return float(low), float(high)
 
 
-def _resampled(metric: str, tested: Sequence[Answers], nodes: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+def _resampled(metric: str, tested: Sequence[NodePredictions], nodes: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """The mean score over splits for each of many draws; the draws depend on the number of nodes alone."""
     rng, found = np.random.default_rng(0), []
     step = max(1, CELLS // len(nodes))
@@ -88,7 +94,7 @@ def _resampled(metric: str, tested: Sequence[Answers], nodes: npt.NDArray[np.int
     return np.concatenate(found)
 
 
-def weighted_score(metric: str, tested: Answers, weight: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def weighted_score(metric: str, tested: NodePredictions, weight: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """The score where every node counts as often as ``weight`` [draws, nodes] says, [draws]; NaN if there is none."""
     truth, probability = tested.truth, tested.probability
     prediction, total = probability.argmax(axis=1), weight.sum(axis=1)

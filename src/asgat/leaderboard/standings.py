@@ -69,7 +69,7 @@ class Leaderboard:
         chosen: the model that is saved: the row of its name, as the average of ``members`` networks, or a row of its
             own for the average of several models.
         members: their number in the first repeat.
-        sentences: what the numbers say.
+        sentences: how the models compare with guessing, and whether the graph helps.
         cut: whether the time limit changed what was trained.
         averaged: the rows that the saved model is the average of.
     """
@@ -198,13 +198,14 @@ def duration(seconds: float) -> str:
 
 
 def sentences(board: Leaderboard, gain: Interval | None, alone: str | None, graph: str | None) -> list[str]:
-    """What the numbers say of guessing and of the graph.
+    """How the chosen model compares with guessing, and whether the graph helps.
 
     Args:
         gain: 95 % interval of how much the best row that uses the graph is above the best that does not, on test nodes.
         alone, graph: the names of these rows.
     """
-    return [*_about_guessing(board), *_about_graph(board, gain, alone, graph)]
+    about_graph = [] if gain is None else [_about_graph(board.metric, gain, f"{graph} with the graph, next to {alone}")]
+    return [*_about_guessing(board), *about_graph]
 
 
 def _about_guessing(board: Leaderboard) -> list[str]:
@@ -234,16 +235,12 @@ def beats_guessing(metric: str, guess: float, interval: Interval) -> bool:
     return high < guess if metric == "log_loss" else low > guess
 
 
-def _about_graph(board: Leaderboard, gain: Interval | None, alone: str | None, graph: str | None) -> list[str]:
-    if gain is None or alone is None or graph is None:
-        return []
-    lower = board.metric == "log_loss"
-    low, high = (-gain[1], -gain[0]) if lower else gain
-    points = f"{shown(low, board.metric)} to {shown(high, board.metric)}"
-    gained = f"gains {points} in test {METRIC_NAMES[board.metric]}"
-    compared = f"{graph} with the graph, next to {alone} on the features alone, {gained}"
+def _about_graph(metric: str, gain: Interval, pair: str) -> str:
+    low, high = (-gain[1], -gain[0]) if metric == "log_loss" else gain
+    gained = f"gains {shown(low, metric)} to {shown(high, metric)} in test {METRIC_NAMES[metric]}"
+    compared = f"{pair} on the features alone, {gained} (95 % interval)"
     if low > 0:
-        return [f"The graph helps: {compared} (95 % interval)."]
+        return f"The graph helps: {compared}."
     if high < 0:
-        return [f"The graph does not help: {compared} (95 % interval); the features alone are better."]
-    return [f"It is not sure that the graph helps: {compared} (95 % interval)."]
+        return f"The graph does not help: {compared}; the features alone are better."
+    return f"It is not sure that the graph helps: {compared}."

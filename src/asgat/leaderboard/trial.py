@@ -13,32 +13,23 @@ from asgat.config import TrainConfig
 from asgat.data.dataset import Dataset
 from asgat.files.atomic import write_atomic
 from asgat.files.raw_file import RawFile
-from asgat.leaderboard.field import Candidate
+from asgat.leaderboard.field import Candidate, count_parameters
 from asgat.training.checkpoint import decode, encode, refusal
 from asgat.training.inputs import make_features, prepare_graph
 from asgat.training.objective import scores_of
 from asgat.training.program import Task
-from asgat.training.run_state import Job, Outcome, Run, State, baseline_score
-from asgat.training.runner import make_task
+from asgat.training.run_state import Outcome, Run, State
+from asgat.training.runner import make_task, model_sizes
 
-TABLE_KEYS = (
-    "k",
-    "heads",
-    "operator",
-    "order",
-    "form",
-    "candidates",
-    "cap",
-    "storage",
-    "builder",
-    "neighbourhood",
-    "tolerance",
+# Settings on which depends what a model prepares from the graph.
+GRAPH_KEYS = (
+    *("self_loops", "similar", "similar_weight", "space", "k", "heads", "operator", "order", "form", "candidates"),
+    *("cap", "storage", "builder", "neighbourhood", "tolerance", "fit_error", "exact_sums"),
 )
-GRAPH_KEYS = ("self_loops", "similar", "similar_weight", "space", *TABLE_KEYS, "fit_error", "exact_sums")
 
 
 class Workbench:
-    """The inputs of all candidates on one data set: what several of them take alike is built once.
+    """The inputs of all candidates on one data set: what several of them share is built once.
 
     Args:
         datasets: the data set as an undirected graph and, under True, with directed edges where there is one.
@@ -68,6 +59,11 @@ class Workbench:
             self._tasks[key] = make_task(dataset, candidate.model, config, self.device, inputs=inputs)
         return self._tasks[key]
 
+    def parameters(self, candidate: Candidate) -> int:
+        """How many numbers a candidate learns."""
+        sizes = model_sizes(self.datasets[candidate.directed])
+        return count_parameters(candidate.model, candidate.config, **sizes)
+
 
 @dataclass(eq=False)
 class Trial:
@@ -76,7 +72,7 @@ class Trial:
     Attributes:
         number: of the candidate in the field.
         fold: number of the split among those of :func:`~asgat.leaderboard.folds.fold_splits`.
-        snapshot: what the run goes on from, in the middle of it.
+        snapshot: the state from which an unfinished run is continued.
     """
 
     candidate: Candidate
@@ -85,17 +81,9 @@ class Trial:
     run: Run
     snapshot: State = field(default_factory=dict, repr=False)
 
-    @classmethod
-    def start(cls, candidate: Candidate, number: int, fold: int, job: Job, labels: Any, metric: str) -> "Trial":
-        return cls(candidate, number, fold, Run(job, baseline_score(labels, job.split, metric)))
-
     @property
     def epochs(self) -> int:
         return len(self.run.history)
-
-    @property
-    def ended(self) -> bool:
-        return self.run.finished
 
     @property
     def failed(self) -> bool:
@@ -113,34 +101,34 @@ class Trial:
 
     def weights(self) -> State:
         """The weights of the epoch that is kept so far."""
-        kept = {name.removeprefix("kept."): value for name, value in self.snapshot.items() if name.startswith("kept.")}
-        return self.run.best_state or kept
+        return self.run.best_state or _part(self.snapshot, "kept.")
 
     def set_aside(self) -> bool:
-        """Forgets what the run goes on from, which is four times as large as its weights; False if it has nothing."""
+        """Drops the snapshot except its weights, a quarter of it; False if there is nothing to drop."""
         kept = {name: value for name, value in self.snapshot.items() if name.startswith("kept.")}
         forgotten = len(kept) < len(self.snapshot)
         self.snapshot = kept
         return forgotten
 
     def take_up(self) -> None:
-        """Starts again if it was set aside, and goes on after all because there is more time than before."""
-        if not self.ended and self.run.history and not any(name.startswith("model.") for name in self.snapshot):
+        """Starts again if its snapshot was dropped: there is more time than when it was set aside."""
+        if not self.run.finished and self.run.history and not any(name.startswith("model.") for name in self.snapshot):
             self.run, self.snapshot = Run(self.run.job, self.run.baseline), {}
 
     def logits(self, task: Task) -> torch.Tensor:
         """What the weights that are kept so far give all nodes, [N, classes]."""
         return logits_of(task, self.run.job.config, self.weights())
 
-    def probability(self, task: Task) -> npt.NDArray[np.float64]:
-        """The probabilities of all nodes, [N, classes], with the weights that are kept so far."""
-        return to_probability(self.logits(task))
-
     def outcome(self, task: Task) -> Outcome:
         """The result of its run; one that was cut off ends with the epoch that is kept so far."""
         if not self.run.finished:
             self.run.end_attempt(scores_of(self.logits(task), task.y, self.run.job.split, task.metric), self.weights())
         return self.run.outcome()
+
+
+def _part(tensors: State, prefix: str) -> State:
+    """The tensors whose names begin so, without the prefix."""
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
 
 
 @torch.no_grad()
@@ -158,7 +146,7 @@ def to_probability(logits: torch.Tensor) -> npt.NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class TrialStore:
-    """Trials in files of a folder, one each, so that a stopped leaderboard goes on; without a folder, nowhere."""
+    """Trials in files of a folder, one each, so that a stopped leaderboard can continue; without a folder, none."""
 
     folder: Path | None
     device: str
@@ -186,7 +174,7 @@ class TrialStore:
             trial.run.restore(values)
         except (ValueError, KeyError, TypeError) as error:
             raise refusal(path, error) from error
-        trial.run.best_state = {n.removeprefix("best."): v for n, v in tensors.items() if n.startswith("best.")}
+        trial.run.best_state = _part(tensors, "best.")
         snapshot = {name: value for name, value in tensors.items() if not name.startswith("best.")}
         return replace(trial, snapshot=snapshot)
 

@@ -27,7 +27,7 @@ LONGEST = 60  # characters of a name or a value
 
 
 def sample_nodes(y: Ints, wrong: Mask, size: int, seed: int = 0) -> Ints:
-    """At most ``size`` nodes: all if they fit, else a quarter wrong, a quarter by class in turn, the rest at random."""
+    """At most ``size`` nodes: all if they fit, else a quarter by class in turn, a quarter wrong, the rest at random."""
     if len(y) <= size:
         return np.arange(len(y))
     shuffled = np.random.default_rng(seed).permutation(len(y))
@@ -101,9 +101,8 @@ def explorer(run: TrainedRun, probability: Probabilities, flat: Sequence[Sequenc
     """Everything the page's explorer draws. Nodes are renumbered in the order of ``nodes``.
 
     ``picks`` holds per picked node its features, the probabilities of its likeliest classes, its neighbourhood, and per
-    layer and head a flat list of node, weight in
-    ten-thousandths, hops, band and sides: 0, or in a directed graph twice the side of the picked node plus that of the
-    attended one.
+    layer and head a flat list of node, weight in ten-thousandths, hops, band and sides: 0, or in a directed graph twice
+    the side of the picked node plus that of the attended one.
     """
     graph, y, prediction = run.attended_graph, run.y, probability.argmax(axis=1)
     convs = run.model.convs if isinstance(run.model, AttentionModel) else []

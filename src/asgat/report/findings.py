@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from asgat.errors import listed
+from asgat.errors import counted, listed
 from asgat.estimator.trained_run import HEALTH_FILE, TrainedRun
 from asgat.explain.head_responses import HeadResponses, Kind
 from asgat.files.user_file import read_user_file
@@ -41,7 +41,7 @@ def data_findings(run: TrainedRun) -> Iterator[Finding]:
     isolated = int(graph.isolated.sum())
     if isolated and not changes:
         share = isolated / graph.num_nodes
-        text = f"{count(isolated, 'node has', 'nodes have')} no edge ({share:.1%}) and can attend only to themselves."
+        text = f"{counted(isolated, 'node has', 'nodes have')} no edge ({share:.1%}) and can attend only to themselves."
         yield Finding("warning" if share > 0.1 else "note", "isolated nodes", text)
     components = int(graph.components.max(initial=-1)) + 1 - isolated
     if components > 1:
@@ -49,7 +49,7 @@ def data_findings(run: TrainedRun) -> Iterator[Finding]:
         yield Finding("note", "components", text)
     unlabelled = int((y < 0).sum())
     if unlabelled:
-        text = f"{count(unlabelled, 'node has', 'nodes have')} no label and are not used in training or scores."
+        text = f"{counted(unlabelled, 'node has', 'nodes have')} no label and are not used in training or scores."
         yield Finding("note", "labels", text)
     train = np.bincount(y[run.train_mask], minlength=len(names))
     rare = [name for name, number in zip(names, train, strict=True) if number < FEW]
@@ -84,12 +84,12 @@ def training_findings(run: TrainedRun, result: dict[str, Any], prediction: Ints)
         yield Finding("warning", "unfinished", text)
     restarts = int(result.get("restarts") or 0)
     if restarts:
-        text = f"{count(restarts, 'attempt was', 'attempts were')} discarded because nothing was learned."
+        text = f"{counted(restarts, 'attempt was', 'attempts were')} discarded because nothing was learned."
         yield Finding("note", "restarts", text)
-    limit = getattr(run.config, "epochs", None)
-    late = [row for row in rows if limit and row.get("best_epoch", 0) >= limit]
+    limit = run.config.epochs
+    late = [row for row in rows if row["best_epoch"] >= limit]
     if late:
-        text = f"{count(len(late), 'run')} still improved on validation at the last epoch, {limit}; set more epochs."
+        text = f"{counted(len(late), 'run')} still improved on validation at the last epoch, {limit}; set more epochs."
         yield Finding("warning", "epochs", text)
 
 
@@ -126,10 +126,7 @@ def attention_findings(result: dict[str, Any], held: HeadResponses, layer_name: 
         yield Finding("good" if share >= 1.0 or bound < 0.1 else "warning", "certificate", text)
     fallback = result.get("fallback")
     if fallback:
-        text = f"The rational form did not converge for {count(fallback['heads'], 'head')}; Chebyshev was used instead."
+        text = (
+            f"The rational form did not converge for {counted(fallback['heads'], 'head')}; Chebyshev was used instead."
+        )
         yield Finding("warning", "fallback", text)
-
-
-def count(number: int, one: str, many: str | None = None) -> str:
-    """A number with its noun: ``1 head``, ``2 heads``."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"

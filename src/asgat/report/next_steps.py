@@ -4,10 +4,10 @@ import shlex
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from asgat.errors import counted
 from asgat.estimator.trained_run import TrainedRun
 from asgat.leaderboard.standings import CUT, TRY_NEXT, Leaderboard, beats_guessing
 from asgat.nn.attention_model import AttentionModel
-from asgat.report.findings import count
 
 LOW_RECALL = 0.5
 FEW_NODES = 5  # test nodes of a class below which its recall says little
@@ -47,7 +47,7 @@ def next_steps(
     if run.is_user_graph:
         unlabelled = int((run.y < 0).sum())
         if unlabelled:
-            yield Step(f"Predict {count(unlabelled, 'node')} without a label:", f"asgat predict {path}")
+            yield Step(f"Predict {counted(unlabelled, 'node')} without a label:", f"asgat predict {path}")
         else:
             other = f"asgat predict {path} --edges EDGES --nodes NODES"
             yield Step("Predict the nodes of another graph with the same columns:", other)

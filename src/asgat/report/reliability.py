@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import binomtest
 from sklearn.metrics import precision_recall_fscore_support
 
+from asgat.leaderboard.intervals import wilson_interval
 from asgat.training.metrics import Labels, Probabilities, calibration_bins, calibration_error
 
 
@@ -14,8 +14,8 @@ def share_with_interval(hits: int, number: int) -> dict[str, Any]:
     """A share of nodes that are right, with its 95 % interval (Wilson)."""
     if not number:
         return {"nodes": 0, "accuracy": None, "low": None, "high": None}
-    interval = binomtest(hits, number).proportion_ci(method="wilson")
-    return {"nodes": number, "accuracy": hits / number, "low": float(interval.low), "high": float(interval.high)}
+    low, high = wilson_interval(hits, number)
+    return {"nodes": number, "accuracy": hits / number, "low": low, "high": high}
 
 
 def class_scores(truth: Labels, prediction: Labels, names: list[str]) -> list[dict[str, Any]]:

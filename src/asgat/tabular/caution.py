@@ -10,8 +10,8 @@ class Caution(str):
     __slots__ = ()
 
 
-def warn_of(notes: Iterable[str], stacklevel: int = 2) -> None:
-    """Warns of those of the notes that are cautions; the level is that of :func:`warnings.warn` in the caller."""
+def warn_of(notes: Iterable[str]) -> None:
+    """Warns of those of the notes that are cautions; the warning names the line that called the caller."""
     for note in notes:
         if isinstance(note, Caution):
-            warnings.warn(str(note), UserWarning, stacklevel=stacklevel + 1)
+            warnings.warn(str(note), UserWarning, stacklevel=3)

@@ -31,7 +31,7 @@ def as_user_graph(graph: Any, x: Any = None, directed: bool = False, label: str 
         if graph.directed != directed:
             raise AsgatError(f"The graph was read with directed={graph.directed}, not {directed}; read it again.")
         own = graph if label is None else graph.with_label(label)
-        return own if x is None else replace(own, features=_columns_of(x, own.num_nodes))
+        return own if x is None else replace(own, features=columns_of(x, own.num_nodes))
     if isinstance(graph, Graph):
         return _from_graph(graph, x, directed)
     if isinstance(graph, tuple) and len(graph) == 2 and all(hasattr(part, "columns") for part in graph):
@@ -52,7 +52,7 @@ def as_user_graph(graph: Any, x: Any = None, directed: bool = False, label: str 
 def from_frames(edges: Any, nodes: Any, *columns: Any, x: Any = None, **roles: Any) -> UserGraph:
     """From two pandas data frames; columns as in :func:`asgat.tabular.assembly.assemble`."""
     user_graph = assemble(frame_to_table(edges, "edges"), frame_to_table(nodes, "nodes"), *columns, **roles)
-    return user_graph if x is None else replace(user_graph, features=_columns_of(x, user_graph.num_nodes))
+    return user_graph if x is None else replace(user_graph, features=columns_of(x, user_graph.num_nodes))
 
 
 def from_networkx(
@@ -117,14 +117,15 @@ def _from_graph(graph: Graph, x: Any, directed: bool) -> UserGraph:
     share = reciprocal_share(graph.edge_index(), graph.num_nodes)
     graph = Graph(graph.adjacency, directed=True) if directed else graph.undirected
     edges, weight = graph.edges_once()
-    features = _columns_of(x, graph.num_nodes) if x is not None else []
+    features = columns_of(x, graph.num_nodes) if x is not None else []
     ids = [str(i) for i in range(graph.num_nodes)]
     user_graph = UserGraph(ids, edges, features, weight, directed=directed, reciprocal=share)
     user_graph.__dict__["graph"] = graph  # need not be built again
     return user_graph
 
 
-def _columns_of(x: Any, num_nodes: int) -> list[Column]:
+def columns_of(x: Any, num_nodes: int) -> list[Column]:
+    """The columns of features [N, F]: a data frame, or an array, tensor or sparse matrix of numbers."""
     if hasattr(x, "iloc"):
         columns = list(frame_to_table(x, "x").columns.values())
     else:

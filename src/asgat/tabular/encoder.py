@@ -1,7 +1,7 @@
 """Features as numbers: fitted on one graph, stored, and applied to any other with the same columns."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NamedTuple, Self
 
@@ -99,26 +99,25 @@ class FeatureEncoder:
             return np.stack([np.ones(len(degree)), np.log1p(degree)], axis=1).astype(np.float32), []
         notes: list[str] = []
         x = np.zeros((graph.num_nodes, len(self.names)), dtype=np.float32)
-        place = 0
-        for feature in self.features:
-            width = len(feature.outputs)
-            if width:
-                _encode(feature, given[feature.name], x[:, place : place + width], notes)
-            place += width
+        for feature, part in self._output_slices():
+            _encode(feature, given[feature.name], x[:, part], notes)
         return x, notes
 
     def read_row(self, row: npt.NDArray[np.float32]) -> list[Value]:
         """The columns of one node from its encoded features, as a user gave them."""
         if self.degree:
             return [Value("degree", f"{np.expm1(row[1]):.0f}", float(row[1]))]
-        values, place = [], 0
+        parts = ((feature, row[part]) for feature, part in self._output_slices())
+        return [Value(feature.name, _text(feature, part), float(np.abs(part).max())) for feature, part in parts]
+
+    def _output_slices(self) -> Iterator[tuple[Feature, slice]]:
+        """Every column that is used, and its places among the encoded features."""
+        start = 0
         for feature in self.features:
-            width = len(feature.outputs)
-            if width:
-                part = row[place : place + width]
-                values.append(Value(feature.name, _text(feature, part), float(np.abs(part).max())))
-            place += width
-        return values
+            stop = start + len(feature.outputs)
+            if stop > start:
+                yield feature, slice(start, stop)
+            start = stop
 
     def to_dict(self) -> dict[str, Any]:
         features = [{**asdict(feature), "categories": list(feature.categories)} for feature in self.features]

@@ -13,12 +13,10 @@ import torch
 from asgat.config import SpectralConfig, TrainConfig
 from asgat.data.dataset import Dataset, Split
 from asgat.errors import AsgatError
-from asgat.nn.registry import model_spec
 from asgat.training.inputs import make_features, prepare_graph
 from asgat.training.loop import train_jobs
-from asgat.training.program import Task
 from asgat.training.run_state import Job, RunResult, run_seed
-from asgat.training.runner import model_sizes, runs_at_once, split_number
+from asgat.training.runner import make_task, runs_at_once, split_number
 
 # Settings that do not change what a model precomputes from the graph; all others are assumed to.
 GRAPH_INDEPENDENT = {"lr", "weight_decay", "dropout", "hidden", "layers", "heads", "out_heads", "k", "elu", "root"}
@@ -63,7 +61,7 @@ class Evaluation:
         macro: bool = False,  # score by the mean of that score and macro-F1, in which all classes have the same weight
         both: bool = False,  # with folds, score by the mean of the nodes left out and the validation nodes
     ) -> None:
-        self.dataset, self.model, self.spec = dataset, model, model_spec(model)
+        self.dataset, self.model = dataset, model
         self.macro, self.both = macro, both
         self.device = torch.device(device)
         if dataset.metric == "log_loss":
@@ -72,14 +70,12 @@ class Evaluation:
         splits = [(dataset.splits[split_number(dataset.name, i, count)], run_seed(seed, i, count)) for i in runs]
         self.metric = dataset.metric if folds else "val_score"  # the nodes left out are the splits' test nodes
         self.splits = [(part, seed) for split, seed in splits for part in _without_test(dataset, split, folds, seed)]
-        self.y = torch.from_numpy(dataset.y).to(self.device)
         self._cache: OrderedDict[str, Any] = OrderedDict()
 
     def __call__(self, configs: Sequence[TrainConfig]) -> list[TrialScore]:
         """The scores of configurations that differ in lr, weight_decay and dropout only."""
         jobs = [Job(split, seed, config) for config in configs for split, seed in self.splits]
-        sizes = model_sizes(self.dataset).values()
-        task = Task(lambda own: self.spec.make(own, *sizes), self.inputs(configs[0]), self.y, self.dataset.metric)
+        task = make_task(self.dataset, self.model, configs[0], self.device, inputs=self.inputs(configs[0]))
         outcomes = dict(train_jobs(task, jobs, runs_at_once(task, self.dataset, configs[0])))
         each = len(self.splits)
         return [self._score([outcomes[i * each + j] for j in range(each)]) for i in range(len(configs))]
