@@ -13,6 +13,7 @@ from asgat.errors import AsgatError
 from asgat.leaderboard.board import (
     BoardFolder,
     BoardSettings,
+    _notes,
     answers_of,
     board_content,
     finish,
@@ -102,6 +103,17 @@ def test_models_that_are_equally_good_are_averaged(blocks, mixed):
     assert [row.chosen for row in board.rows] == [int(row.name in board.averaged) for row in board.rows]
     assert (board.chosen.name == AVERAGE) == (len(board.averaged) > 1)
     assert AVERAGE not in [row.name for row in board.rows], "rows are single models"
+
+
+def test_a_note_names_the_repeats_it_is_true_of(make_contest):
+    contests = [make_contest(), make_contest()]
+    for contest in contests:
+        contest._train("first epochs", [(0, 0)], 1e12, 2)
+    contests[1]._train("first epochs", [(1, 0)], 1e12, 2)
+    assert _notes(contests, "logistic regression", [0, 0]) == "stopped after 2 epochs"
+    found = _notes(contests, "gcn", [None, 1])
+    assert found == "in repeat 1, not tried: no time was left; in repeat 2, stopped after 2 epochs"
+    assert _notes(contests[:1], "gcn", [None]) == "not tried: no time was left"
 
 
 def test_what_can_be_explained_comes_first_and_other_directions_are_left_out(make_contest, small_field):

@@ -297,7 +297,7 @@ def make_board(
                 len(first.finished_folds(number)),
                 sum(name in names_of(final) for final in finals),
                 candidate.directed,
-                _note(first, number, trial),
+                _notes(contests, name, best),
             )
         )
     final_tests = [answers_of(f, c.split) for c, f in zip(contests, finals, strict=True)]
@@ -312,7 +312,10 @@ def make_board(
     cut = any(contest.cut for contest in contests)
     parts = [finals[0], *finals[0].partners]
     members, averaged = sum(part.config.members for part in parts), names_of(finals[0])
-    board = Leaderboard(metric, settings.preset, len(contests), rows, chosen, members, seconds, cut, averaged=averaged)
+    choices = [names_of(final) for final in finals]
+    board = Leaderboard(
+        metric, settings.preset, len(contests), rows, chosen, members, seconds, cut, averaged=averaged, choices=choices
+    )
     alone, graph = (
         next((row.name for row in rows if row.uses_graph is used and row.name in tests), None) for used in (False, True)
     )
@@ -353,6 +356,21 @@ def _best_of_row(contest: Contest, name: str) -> int | None:
     """The candidate of a row that came furthest, and of these the one with the best validation score."""
     usable = [n for n, one in enumerate(contest.candidates) if one.name == name and np.isfinite(contest.score(n))]
     return max(usable, key=lambda n: (len(contest.finished_folds(n)), contest.score(n)), default=None)
+
+
+def _notes(contests: Sequence[Contest], name: str, best: Sequence[int | None]) -> str:
+    """What happened to the best candidate of a row otherwise than planned, and in which repeats."""
+    repeats: dict[str, list[int]] = {}
+    for repeat, (contest, known) in enumerate(zip(contests, best, strict=True), 1):
+        number = known if known is not None else [one.name for one in contest.candidates].index(name)
+        if note := _note(contest, number, contest.trials.get((number, 0))):
+            repeats.setdefault(note, []).append(repeat)
+    if len(repeats) == 1 and len(contests) in map(len, repeats.values()):
+        return next(iter(repeats))
+    return "; ".join(
+        f"in repeat{'' if len(which) == 1 else 's'} {' and '.join(map(str, which))}, {note}"
+        for note, which in repeats.items()
+    )
 
 
 def _note(contest: Contest, number: int, trial: Trial | None) -> str:
