@@ -10,6 +10,7 @@ from tests.leaderboard.conftest import make_small_field
 
 from asgat.data.digest import dataset_digest
 from asgat.errors import AsgatError
+from asgat.estimator.run_list import summarise_run
 from asgat.leaderboard.board import (
     BoardFolder,
     BoardSettings,
@@ -173,8 +174,9 @@ def test_a_killed_leaderboard_ends_as_one_that_was_not(blocks, settings, done, t
 def test_a_folder_of_other_data_or_settings_is_refused(settings, tmp_path):
     folder = BoardFolder(tmp_path)
     assert folder.begin(settings)["seconds"] == 0
-    folder.write(settings, 3.0)
+    folder.write(settings, 3.0, "blocks")
     assert folder.begin(replace(settings, minutes=9.0))["seconds"] == 3.0
+    assert summarise_run(tmp_path).dataset == "blocks"
     with pytest.raises(OtherSettingsError, match="holds a leaderboard of other data"):
         folder.begin(replace(settings, data="other"))
     with pytest.raises(OtherSettingsError, match=r"other settings \(metric, seed\)"):

@@ -77,7 +77,9 @@ def check_device(name: str, deterministic: bool = False) -> Any:
         if note := be_deterministic(device):
             notes.print(note, soft_wrap=True)
     model = f" ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else ""
-    detail(f"device {device}{model}, PyTorch {torch.__version__} with {torch.get_num_threads()} threads")
+    count = torch.get_num_threads()
+    threads = f"{count} thread{'' if count == 1 else 's'}"
+    detail(f"device {device}{model}, PyTorch {torch.__version__} with {threads}")
     return device
 
 

@@ -121,10 +121,10 @@ class BoardFolder:
             )
         return held
 
-    def write(self, settings: BoardSettings, seconds: float) -> None:
-        """Keeps the time that was used so far."""
+    def write(self, settings: BoardSettings, seconds: float, dataset: str) -> None:
+        """Keeps the time that was used so far, and the name of the data for lists of run directories."""
         if self.path is not None:
-            write_atomic(self.path / BOARD, board_content(settings.to_dict(), seconds))
+            write_atomic(self.path / BOARD, board_content(settings.to_dict(), seconds, dataset=dataset))
 
     def clear_trials(self) -> None:
         """Removes the trials, once the leaderboard is done."""
@@ -137,9 +137,12 @@ class BoardFolder:
             (self.path / BOARD).unlink(missing_ok=True)
 
 
-def board_content(settings: Mapping[str, Any], seconds: float, board: Leaderboard | None = None) -> bytes:
+def board_content(
+    settings: Mapping[str, Any], seconds: float, board: Leaderboard | None = None, dataset: str | None = None
+) -> bytes:
     """What ``leaderboard.json`` holds."""
     held = {"settings": dict(settings), "seconds": seconds, "finished": board is not None}
+    held |= {} if dataset is None else {"dataset": dataset}
     return to_json({**(board.to_dict() if board else {}), **held})
 
 
@@ -175,7 +178,7 @@ def run_board(
 
     def tell(name: str, done: int, total: int, epoch: Any) -> None:
         if epoch is None:
-            folder.write(settings, clock.used)
+            folder.write(settings, clock.used, dataset.name)
         if report:
             report(name, done, total, epoch)
 
@@ -190,7 +193,7 @@ def run_board(
             try:
                 order = contest.run()
             finally:
-                folder.write(settings, clock.used)
+                folder.write(settings, clock.used, dataset.name)
             contests.append(contest)
             finals.append(finish(contest, order))
     board = make_board(contests, finals, settings, clock.used)
