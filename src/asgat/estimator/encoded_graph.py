@@ -148,9 +148,10 @@ def encode_user_graph(
         if splits and bool(len(split.test)) != bool(len(splits[0].test)):
             raise AsgatError("Some splits have test nodes and others have none; leave out either with --split.")
         if not repeat and 0 < len(split.test) < FEW_TEST:
-            count = f"{len(split.test)} test node{'s' if len(split.test) > 1 else ''}"
+            several = len(split.test) > 1
+            count = f"{len(split.test)} test nodes: each" if several else "1 test node: it"
             points = f"{100 / len(split.test):.1f} points of a test score"
-            said.append(f"Only {count}: each is {points}, so differences may be chance.")
+            said.append(f"Only {count} is {points}, so small differences mean little.")
         if repeat < max(1, len(names)):
             notes += [f"In the split {names[repeat]!r}: {note}" for note in said] if len(names) > 1 else said
         splits.append(split)

@@ -140,5 +140,5 @@ def _with_validation(split: Split, y: npt.NDArray[np.int64], seed: int, notes: l
     inside[several] = y[several]
     drawn = stratified_splits(inside, 1, seed, 0.75, 0.25)[0]
     val = drawn.val if len(drawn.val) else several[:1]
-    notes.append(f"{len(val):,} of the training nodes were kept for validation.")
+    notes.append(f"{len(val):,} of the training nodes {'was' if len(val) == 1 else 'were'} kept for validation.")
     return Split(np.setdiff1d(split.train, val), val, split.test)
