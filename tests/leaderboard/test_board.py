@@ -110,10 +110,10 @@ def test_a_note_names_the_repeats_it_is_true_of(make_contest):
     contests = [make_contest(), make_contest()]
     for contest in contests:
         contest._train("first epochs", [(0, 0)], 1e12, 2)
-    contests[1]._train("first epochs", [(1, 0)], 1e12, 2)
+    contests[1]._train("first epochs", [(1, 0)], 1e12, 1)
     assert _notes(contests, "logistic regression", [0, 0]) == "stopped after 2 epochs"
     found = _notes(contests, "gcn", [None, 1])
-    assert found == "in repeat 1, not tried: no time was left; in repeat 2, stopped after 2 epochs"
+    assert found == "in repeat 1, not tried: no time was left; in repeat 2, stopped after 1 epoch"
     assert _notes(contests[:1], "gcn", [None]) == "not tried: no time was left"
 
 

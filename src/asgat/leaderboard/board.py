@@ -381,7 +381,7 @@ def _note(contest: Contest, number: int, trial: Trial | None) -> str:
         return f"{'not tried' if trial is None else 'stopped'}: {contest.skipped[number]}"
     if trial is None or trial.failed:
         return "diverged" if trial is not None and trial.run.history else "not tried: no time was left"
-    return "" if trial.ended else f"stopped after {trial.epochs} epochs"
+    return "" if trial.ended else f"stopped after {trial.epochs} epoch{'' if trial.epochs == 1 else 's'}"
 
 
 def _guessing(contests: Sequence[Contest], metric: str, has_test: bool) -> Row:
