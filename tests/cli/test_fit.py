@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import re
 import tomllib
 from pathlib import Path
 
@@ -97,6 +98,28 @@ def test_an_unseen_graph_of_another_size(asgat):
     assert {row["labelled"] for row in rows} == {"false"}
     with open("p.tsv", encoding="utf-8") as file:
         assert [line.split("\t")[1] for line in file][1:] == [row["prediction"] for row in rows]
+
+
+def test_a_model_of_this_graph_alone_says_so_when_it_is_fitted(asgat):
+    write_graph()
+    code, output, errors = asgat(*FIT, "--model", "linkx", "--set", "epochs=2")
+    assert code == 0, errors
+    assert "it cannot predict another one; a model that can is --model asgat-plus." in flat(output)
+    assert asgat("predict", "run", "-o", "p.csv")[0] == 0
+    write_graph(90, prefix="other")
+    code, _, errors = asgat("predict", "run", "--edges", "edges.csv", "--nodes", "nodes.csv", "-o", "p.csv")
+    assert code == 2
+    assert "Fit a model that can, such as asgat-plus" in errors
+    code, output, errors = asgat(*FIT, *QUICK, "--fresh")
+    assert code == 0, errors
+    assert "cannot predict another" not in flat(output)
+
+
+def test_few_test_nodes_are_said(asgat):
+    write_graph(30)
+    code, output, errors = asgat(*FIT, *QUICK)
+    assert code == 0, errors
+    assert re.search(r"Only \d test nodes: each is \d\d\.\d points of a test score", flat(output))
 
 
 def test_columns_that_differ_are_named(asgat):
@@ -548,7 +571,7 @@ def test_hints_on_swapped_files_and_ids(asgat):
     write("edges.csv", [rows[0], *[[f"{cell}.0" for cell in row] for row in rows[1:]]])
     code, _, errors = asgat(*FIT, *QUICK)
     assert code == 2
-    assert "does not have and" in errors
+    assert re.search(r"which nodes.csv does not have, nor \d+ more; nodes.csv has '\d+', so write", errors)
     assert "so write ids in one way" in errors
 
 

@@ -574,6 +574,15 @@ def test_labels_of_pyg_named_by_their_tensor(blocks):
     assert model.score(data) == pytest.approx(np.mean(model.predict() == blocks.y))
     with pytest.raises(AsgatError, match="There are no labels"):
         ASGATClassifier(**ONE_EPOCH).fit(data)
+    data.y = torch.eye(blocks.num_classes)[torch.from_numpy(blocks.y)]
+    with pytest.raises(AsgatError, match=r"of one-hot rows give y\.argmax\(1\)"):
+        ASGATClassifier(**ONE_EPOCH).fit(data)
+
+
+def test_an_empty_graph_has_no_column_of_labels():
+    networkx = pytest.importorskip("networkx")
+    with pytest.raises(AsgatError, match=r"no column 'kind' of labels\. They have no columns at all"):
+        ASGATClassifier(**ONE_EPOCH).fit(networkx.Graph(), y="kind")
 
 
 @pytest.mark.parametrize("make", [of_pandas, of_networkx])

@@ -147,7 +147,7 @@ def test_notes_name_the_split_they_are_on():
     one, other = Column.of_texts("s", PARTS * 4), Column.of_texts("t", ["train"] * 4 + ["test"] * 8)
     notes = encode_user_graph(user_graph(LABEL, one, other), repeats=4).notes
     assert "In the split 't': No training node is of class 'y'; it cannot be learned." in notes
-    assert "In the split 't': 1 of the training nodes were kept for validation." in notes
+    assert "In the split 't': 1 of the training nodes was kept for validation." in notes
     assert len([note for note in notes if "In the split 't'" in note]) == 2, "once, however often a split is taken"
 
 

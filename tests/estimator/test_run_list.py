@@ -71,7 +71,10 @@ def test_unfinished_runs(run, tmp_path):
     (board / ".lock").touch()
     (board / "leaderboard.json").write_text(json.dumps({"settings": {}, "seconds": 1.0, "finished": False}))
     (found,) = list_runs(board)
-    assert (found.model, found.finished, found.problem) == ("leaderboard", False, "")
+    assert (found.dataset, found.model, found.finished, found.problem) == (None, "leaderboard", False, "")
+    held = {"settings": {}, "seconds": 1.0, "finished": False, "dataset": "market"}
+    (board / "leaderboard.json").write_text(json.dumps(held))
+    assert list_runs(board)[0].dataset == "market", "files of today name it"
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,11 @@ from tests.leaderboard.conftest import make_small_field
 
 from asgat.data.digest import dataset_digest
 from asgat.errors import AsgatError
+from asgat.estimator.run_list import summarise_run
 from asgat.leaderboard.board import (
     BoardFolder,
     BoardSettings,
+    _notes,
     board_content,
     finish,
     predict_test_nodes,
@@ -106,6 +108,17 @@ def test_models_that_are_equally_good_are_averaged(blocks, mixed):
     assert AVERAGE not in [row.name for row in board.rows], "rows are single models"
 
 
+def test_a_note_names_the_repeats_it_is_true_of(make_contest):
+    contests = [make_contest(), make_contest()]
+    for contest in contests:
+        contest._train("first epochs", [(0, 0)], 1e12, 2)
+    contests[1]._train("first epochs", [(1, 0)], 1e12, 1)
+    assert _notes(contests, "logistic regression", [0, 0]) == "stopped after 2 epochs"
+    found = _notes(contests, "gcn", [None, 1])
+    assert found == "in repeat 1, not tried: no time was left; in repeat 2, stopped after 1 epoch"
+    assert _notes(contests[:1], "gcn", [None]) == "not tried: no time was left"
+
+
 def test_what_can_be_explained_comes_first_and_other_directions_are_left_out(make_contest, small_field):
     attends = Candidate("asgat-plus", "asgat-plus", {"epochs": 3, "k": 3, "order": 3, "heads": 2, "hidden": 4})
     filters = Candidate("filters", "asgat-deep", {"epochs": 3, "channels": "filters", "order": 3, "hidden": 4})
@@ -163,8 +176,9 @@ def test_a_killed_leaderboard_ends_as_one_that_was_not(blocks, settings, done, t
 def test_a_folder_of_other_data_or_settings_is_refused(settings, tmp_path):
     folder = BoardFolder(tmp_path)
     assert folder.begin(settings)["seconds"] == 0
-    folder.write(settings, 3.0)
+    folder.write(settings, 3.0, "blocks")
     assert folder.begin(replace(settings, minutes=9.0))["seconds"] == 3.0
+    assert summarise_run(tmp_path).dataset == "blocks"
     with pytest.raises(OtherSettingsError, match="holds a leaderboard of other data"):
         folder.begin(replace(settings, data="other"))
     with pytest.raises(OtherSettingsError, match=r"other settings \(metric, seed\)"):

@@ -52,6 +52,26 @@ def test_the_average_of_several_models_has_a_row_of_its_own(board):
     assert Leaderboard.from_dict(mixed.to_dict()) == mixed
 
 
+def test_an_average_below_a_single_model_is_explained(board):
+    mixed = replace(board, chosen=row(AVERAGE, 0.65), averaged=["sage", "linkx"], members=2)
+    assert mixed.choice.endswith(
+        "; 65.0. Models are averaged where that lowers the log-loss of the few validation nodes."
+    )
+
+
+def test_scores_of_different_models_are_no_single_models(board):
+    one = replace(board, repeats=2, choices=[["mlp"], ["mlp"]])
+    other = replace(one, choices=[["mlp"], ["linkx", "sage"]])
+    assert (one.differ, other.differ, board.differ) == (False, True, False)
+    assert one.choice == board.choice
+    assert other.choice == (
+        "Chosen on validation in the first repeat, and saved: asgat-deep, directed rows (hidden 8), the average of 4 "
+        "networks. Not every repeat chose the same; 70.0 is the mean over what each chose."
+    )
+    assert sentences(other, None, None, None)[0].startswith("Better than guessing: what each repeat chose has a test")
+    assert Leaderboard.from_dict(other.to_dict()).differ
+
+
 def test_it_survives_being_written(board):
     assert Leaderboard.from_dict(board.to_dict()) == board
     old = {key: value for key, value in board.to_dict().items() if key != "averaged"}

@@ -52,6 +52,9 @@ def test_a_users_graph_is_predicted_and_searched_further(named):
         "See how much the score depends on the split",
         "Try more settings, for up to an hour",
     ]
+    bound = replace(run, name="linkx")
+    assert "another graph" not in " ".join(texts(bound, one, made_board())), "its weights belong to these nodes"
+    assert "another graph" in " ".join(texts(replace(bound, partners=(run,)), one, made_board()))
     assert texts(run, one, made_board(cut=True))[0] == CUT
     assert "fit without --model" in texts(run, one)[2]
     y = run.y.copy()

@@ -44,7 +44,11 @@ def test_labels_no_model_learns_from(texts, words):
 def test_a_class_with_one_member_is_said():
     notes: list[str] = []
     encode_labels(Column.of_texts("k", ["a", "a", "b"]), notes)
-    assert "Only one node is of class 'b'" in notes[0]
+    assert "Only one node is of class 'b': it is trained on" in notes[0]
+    encode_labels(Column.of_texts("k", ["a", "a", "b", "c"]), notes)
+    assert notes[1] == (
+        "Only one node is of each of the classes 'b', 'c': they are trained on, so the classes cannot be tested."
+    )
 
 
 @given(LABELS, st.integers(0, 5))

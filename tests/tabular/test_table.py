@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from asgat.errors import AsgatError
 from asgat.files import user_file
 from asgat.tabular import table as module
-from asgat.tabular.table import frame_to_table, read_npz_tables, read_table
+from asgat.tabular.column import Column
+from asgat.tabular.table import Table, frame_to_table, read_npz_tables, read_table
 
 CELL = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"), max_size=6)
 
@@ -232,3 +233,10 @@ def test_a_packed_text_is_read_as_the_text(write, ending, separator):
     assert {name: column.texts() for name, column in packed.columns.items()} == {
         name: column.texts() for name, column in plain.columns.items()
     }
+
+
+def test_an_unknown_name_lists_named_columns_before_numbered_ones():
+    names = ["id", *(f"x{i}" for i in range(40)), "label"]
+    table = Table({name: Column.of_array(name, np.zeros(2)) for name in names}, "g.npz")
+    with pytest.raises(AsgatError, match=r"Did you mean 'label'\? Choose from: id, label, x0, x1, .* \(42 in all\)"):
+        table.column("lable", "--label")

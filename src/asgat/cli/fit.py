@@ -92,6 +92,12 @@ def fit(
         print_result(classifier)
     else:
         classifier = _train_board(classifier, encoded, health, out, fresh)
+    if classifier.belongs_to_graph:
+        say(
+            "· Its weights belong to the nodes of this graph, so it cannot predict another one; "
+            "a model that can is --model asgat-plus.",
+            wrap=True,
+        )
     say(f"run directory: {out}")
     board = {} if model else {"leaderboard": classifier.leaderboard_.to_dict()}
     write_json(json, {"health": health.to_dict(), **classifier.result_, **board})

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from asgat.cli.output import check_json, detail, notes
-from asgat.errors import AsgatError
+from asgat.errors import AsgatError, counted
 from asgat.threads import set_threads
 
 ALWAYS_DETERMINISTIC = "--deterministic has no effect on the CPU, where the same seed always gives the same numbers."
@@ -79,7 +79,7 @@ def check_device(name: str, deterministic: bool = False) -> Any:
     elif deterministic:
         notes.print(ALWAYS_DETERMINISTIC, soft_wrap=True)
     model = f" ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else ""
-    detail(f"device {device}{model}, PyTorch {torch.__version__} with {torch.get_num_threads()} threads")
+    detail(f"device {device}{model}, PyTorch {torch.__version__} with {counted(torch.get_num_threads(), 'thread')}")
     return device
 
 

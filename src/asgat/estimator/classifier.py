@@ -152,7 +152,8 @@ class ASGATClassifier(SklearnClassifier):
         user_graph = as_user_graph(graph, x, self.directed, label)
         if label is not None and user_graph.label is None:
             known = [column.name for column in as_user_graph(graph, directed=self.directed).features]
-            raise AsgatError(f"The nodes have no column {label!r} of labels. {suggest(label, known[:30])}")
+            advice = suggest(label, known[:30]) if known else "They have no columns at all; give the labels as y."
+            raise AsgatError(f"The nodes have no column {label!r} of labels. {advice}")
         y = y if label is None else None
         encoded = encode_user_graph(user_graph, y, mask, val_mask, self._seed, test=False, metric=self.metric)
         warn_of(encoded.notes)
@@ -319,6 +320,11 @@ class ASGATClassifier(SklearnClassifier):
         """Name, settings and network of the model and its partners."""
         return [(self.model_, self.config_, self.module_), *self.partners_]
 
+    @property
+    def belongs_to_graph(self) -> bool:
+        """Whether only the fitted graph can be predicted, because all weights belong to its nodes."""
+        return all(model_spec(name).belongs_to_graph(config) for name, config, _ in self._models)
+
     @torch.no_grad()
     def _probability(self, inputs: Sequence[tuple[Any, ...] | None]) -> npt.NDArray[np.float64]:
         """The mean over the models that have inputs."""
@@ -373,7 +379,8 @@ class ASGATClassifier(SklearnClassifier):
         bound = [other and model_spec(name).belongs_to_graph(config) for name, config, _ in self._models]
         if all(bound):
             raise AsgatError(
-                f"The weights of {self.model_} belong to the nodes of one graph; fit another model to predict others."
+                f"The weights of {self.model_} belong to the nodes of one graph; it cannot predict another graph. "
+                "Fit a model that can, such as asgat-plus (--model asgat-plus)."
             )
         dataset, notes = apply_encoding(user_graph, self.encoding_)
         if same_graph(dataset, self.dataset_):

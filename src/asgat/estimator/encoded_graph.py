@@ -23,6 +23,7 @@ NOT_MEASURED = {
     "codes": "codes: whole numbers that name things. `--categorical COLUMN` gives every value a column of its own.",
     "ids": "numbers of the nodes, which say nothing about other nodes. `--ignore COLUMN` leaves a column out.",
 }
+FEW_TEST = 20  # test nodes below which a single one decides much of a score
 USER_PROTOCOL = "own"  # the protocol of a user's graph, as run directories have it
 
 
@@ -146,6 +147,11 @@ def encode_user_graph(
             said.append(f"No training node is of class {str(classes[lacking[0]])!r:.60}; it cannot be learned.")
         if splits and bool(len(split.test)) != bool(len(splits[0].test)):
             raise AsgatError("Some splits have test nodes and others have none; leave out either with --split.")
+        if not repeat and 0 < len(split.test) < FEW_TEST:
+            several = len(split.test) > 1
+            count = f"{len(split.test)} test nodes: each" if several else "1 test node: it"
+            points = f"{100 / len(split.test):.1f} points of a test score"
+            said.append(f"Only {count} is {points}, so small differences mean little.")
         if repeat < max(1, len(names)):
             notes += [f"In the split {names[repeat]!r}: {note}" for note in said] if len(names) > 1 else said
         splits.append(split)
@@ -234,7 +240,10 @@ def label_column(user_graph: UserGraph, y: Any) -> Column:
     """The labels of all nodes; those of nodes that are not selected are missing."""
     if y is None:
         if user_graph.label is None:
-            raise AsgatError("There are no labels: give y, or a graph that has them.")
+            raise AsgatError(
+                "There are no labels: give y with one class per node, or a graph that has them. A tensor y of PyG must "
+                "have the shape [nodes]; of one-hot rows give y.argmax(1)."
+            )
         return _of_selected(user_graph.label, user_graph)
     values, count = _to_numpy(y), len(user_graph)
     if values.shape != (count,):

@@ -86,8 +86,8 @@ def _read(path: Path) -> dict[str, Any]:
         settings = read_toml(path / CONFIG)
         total = len(settings["runs"]) if "runs" in settings else None
         return {"dataset": str(settings["dataset"]), "model": str(settings["model"]), "total": total}
-    read_user_file(path / BOARD).json_object()  # refuses a damaged one
-    return {"model": "leaderboard"}
+    held = read_user_file(path / BOARD).json_object()  # refuses a damaged one
+    return {"model": "leaderboard", "dataset": str(held["dataset"]) if "dataset" in held else None}
 
 
 def _score(result: dict[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from asgat.files.atomic import read_toml, to_json
 from asgat.files.user_file import read_user_file
 from asgat.graph.graph import Floats, Graph, Ints, Mask
 from asgat.nn.ensemble import average
+from asgat.nn.registry import model_spec
 from asgat.training.inputs import graph_for, make_inputs
 from asgat.training.run_directory import is_directed, load_models, read_metadata
 from asgat.training.run_files import BOARD, CONFIG, UNFINISHED
@@ -67,6 +68,11 @@ class TrainedRun:
             names = dict.fromkeys(run.name for run in (self, *self.partners))
             return f"{self.members} networks ({' + '.join(names)})"
         return f"{self.members} networks" if self.members > 1 else ""
+
+    @property
+    def belongs_to_graph(self) -> bool:
+        """Whether no other graph can be predicted, because all weights belong to the nodes of this one."""
+        return all(model_spec(run.name).belongs_to_graph(run.config) for run in (self, *self.partners))
 
     @property
     def similar(self) -> int:

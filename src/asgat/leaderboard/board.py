@@ -11,7 +11,7 @@ import torch
 
 from asgat.config import TrainConfig
 from asgat.data.dataset import Dataset, Split
-from asgat.errors import AsgatError, brief
+from asgat.errors import AsgatError, brief, counted
 from asgat.files.atomic import to_json, write_atomic
 from asgat.files.raw_file import RawFile
 from asgat.files.user_file import MAX_FILE_BYTES
@@ -120,10 +120,10 @@ class BoardFolder:
             )
         return held
 
-    def write(self, settings: BoardSettings, seconds: float) -> None:
-        """Keeps the time that was used so far."""
+    def write(self, settings: BoardSettings, seconds: float, dataset: str) -> None:
+        """Keeps the time that was used so far, and the name of the data for lists of run directories."""
         if self.path is not None:
-            write_atomic(self.path / BOARD, board_content(settings.to_dict(), seconds))
+            write_atomic(self.path / BOARD, board_content(settings.to_dict(), seconds, dataset=dataset))
 
     def clear_trials(self) -> None:
         """Removes the trials, once the leaderboard is done."""
@@ -136,9 +136,12 @@ class BoardFolder:
             (self.path / BOARD).unlink(missing_ok=True)
 
 
-def board_content(settings: Mapping[str, Any], seconds: float, board: Leaderboard | None = None) -> bytes:
+def board_content(
+    settings: Mapping[str, Any], seconds: float, board: Leaderboard | None = None, dataset: str | None = None
+) -> bytes:
     """What ``leaderboard.json`` holds."""
     held = {"settings": dict(settings), "seconds": seconds, "finished": board is not None}
+    held |= {} if dataset is None else {"dataset": dataset}
     return to_json({**(board.to_dict() if board else {}), **held})
 
 
@@ -174,7 +177,7 @@ def run_board(
 
     def save_and_report(name: str, done: int, total: int, epoch: Any) -> None:
         if epoch is None:
-            folder.write(settings, clock.used)
+            folder.write(settings, clock.used, dataset.name)
         if report:
             report(name, done, total, epoch)
 
@@ -189,7 +192,7 @@ def run_board(
             try:
                 order = contest.run()
             finally:
-                folder.write(settings, clock.used)
+                folder.write(settings, clock.used, dataset.name)
             contests.append(contest)
             finals.append(finish(contest, order))
     board = make_board(contests, finals, settings, clock.used)
@@ -286,7 +289,7 @@ def make_board(
                 len(first.finished_folds(number)),
                 sum(name in names_of(final) for final in finals),
                 candidate.directed,
-                _note(first, number, trial),
+                _notes(contests, name, best),
             )
         )
     final_tests = [predict_test_nodes(f, c.split) for c, f in zip(contests, finals, strict=True)]
@@ -298,7 +301,10 @@ def make_board(
     cut = any(contest.cut for contest in contests)
     parts = [finals[0], *finals[0].partners]
     members, averaged = sum(part.config.members for part in parts), names_of(finals[0])
-    board = Leaderboard(metric, settings.preset, len(contests), rows, chosen, members, seconds, cut, averaged=averaged)
+    choices = [names_of(final) for final in finals]
+    board = Leaderboard(
+        metric, settings.preset, len(contests), rows, chosen, members, seconds, cut, averaged=averaged, choices=choices
+    )
     alone, graph = (
         next((row.name for row in rows if row.uses_graph is used and row.name in tests), None) for used in (False, True)
     )
@@ -344,12 +350,27 @@ def _best_of_row(contest: Contest, name: str) -> int | None:
     return max(usable, key=lambda n: (len(contest.finished_folds(n)), contest.score(n)), default=None)
 
 
+def _notes(contests: Sequence[Contest], name: str, best: Sequence[int | None]) -> str:
+    """What happened to the best candidate of a row otherwise than planned, and in which repeats."""
+    repeats: dict[str, list[int]] = {}
+    for repeat, (contest, known) in enumerate(zip(contests, best, strict=True), 1):
+        number = known if known is not None else [one.name for one in contest.candidates].index(name)
+        if note := _note(contest, number, contest.trials.get((number, 0))):
+            repeats.setdefault(note, []).append(repeat)
+    if len(repeats) == 1 and len(contests) in map(len, repeats.values()):
+        return next(iter(repeats))
+    return "; ".join(
+        f"in repeat{'' if len(which) == 1 else 's'} {' and '.join(map(str, which))}, {note}"
+        for note, which in repeats.items()
+    )
+
+
 def _note(contest: Contest, number: int, trial: Trial | None) -> str:
     if number in contest.skipped:
         return f"{'not tried' if trial is None else 'stopped'}: {contest.skipped[number]}"
     if trial is None or trial.failed:
         return "diverged" if trial is not None and trial.run.history else "not tried: no time was left"
-    return "" if trial.run.finished else f"stopped after {trial.epochs} epochs"
+    return "" if trial.run.finished else f"stopped after {counted(trial.epochs, 'epoch')}"
 
 
 def _guessing(contests: Sequence[Contest], metric: str, has_test: bool) -> Row:

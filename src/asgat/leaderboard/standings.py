@@ -72,6 +72,7 @@ class Leaderboard:
         sentences: how the models compare with guessing, and whether the graph helps.
         cut: whether the time limit changed what was trained.
         averaged: the rows that the saved model is the average of.
+        choices: the rows that each repeat chose, alone or to be averaged; the saved model is that of the first.
     """
 
     metric: str
@@ -84,6 +85,7 @@ class Leaderboard:
     cut: bool
     sentences: list[str] = field(default_factory=list)
     averaged: list[str] = field(default_factory=list)
+    choices: list[list[str]] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -151,14 +153,29 @@ class Leaderboard:
 
     @property
     def choice(self) -> str:
-        """A sentence on the model that is saved."""
-        score = shown_val(self.chosen.val, self.metric)
+        """What is said of the model that is saved, and of its score."""
+        score, why = shown_val(self.chosen.val, self.metric), ""
         if self.chosen.name == AVERAGE:
-            names = " + ".join(self.averaged)
-            return f"Chosen on validation: the average of {self.members} networks ({names}); {score}."
-        settings = ", ".join(f"{key} {self.chosen.settings[key]}" for key in OWN if key in self.chosen.settings)
-        average = f", the average of {self.members} networks" if self.members > 1 else ""
-        return f"Chosen on validation: {self.chosen.name} ({settings}){average}; {score}."
+            what = f"the average of {self.members} networks ({' + '.join(self.averaged)})"
+            if any(
+                row.val is not None and self.chosen.val is not None and row.val > self.chosen.val for row in self.rows
+            ):
+                why = " Models are averaged where that lowers the log-loss of the few validation nodes."
+        else:
+            settings = ", ".join(f"{key} {self.chosen.settings[key]}" for key in OWN if key in self.chosen.settings)
+            average = f", the average of {self.members} networks" if self.members > 1 else ""
+            what = f"{self.chosen.name} ({settings}){average}"
+        if self.differ:
+            return (
+                f"Chosen on validation in the first repeat, and saved: {what}. Not every repeat chose the same; "
+                f"{score} is the mean over what each chose.{why}"
+            )
+        return f"Chosen on validation: {what}; {score}.{why}"
+
+    @property
+    def differ(self) -> bool:
+        """Whether the repeats chose different models, so that the scores of the chosen are no single model's."""
+        return any(set(one) != set(self.choices[0]) for one in self.choices)
 
     @property
     def notes(self) -> list[str]:
@@ -213,7 +230,8 @@ def _about_guessing(board: Leaderboard) -> list[str]:
     if guessing.test is None or board.chosen.test is None:
         return ["There are no test nodes; the scores are those of validation nodes, by which the model was chosen."]
     scores = board.chosen.test[board.metric], guessing.test[board.metric]
-    return about_guessing(board.chosen.name, board.metric, *scores, board.chosen.interval)
+    name = "what each repeat chose" if board.differ else board.chosen.name
+    return about_guessing(name, board.metric, *scores, board.chosen.interval)
 
 
 def about_guessing(

@@ -48,7 +48,7 @@ def next_steps(
         unlabelled = int((run.y < 0).sum())
         if unlabelled:
             yield Step(f"Predict {counted(unlabelled, 'node')} without a label:", f"asgat predict {path}")
-        else:
+        elif not run.belongs_to_graph:
             other = f"asgat predict {path} --edges EDGES --nodes NODES"
             yield Step("Predict the nodes of another graph with the same columns:", other)
         if len(result.get("rows") or []) == 1:

@@ -231,13 +231,13 @@ def _match(edges: Table, name: str, number: dict[str, int], where: str) -> npt.N
         if not unknown:
             raise AsgatError(f"{edges.source} names no node in row {first + 1} of the column {name!r}.")
         missing = len({texts[i] for i in np.flatnonzero(rows < 0).tolist()})
-        others = f" and {missing - 1:,} more" if missing > 1 else ""
+        others = f", nor {missing - 1:,} more" if missing > 1 else ""
         plain = {_bare(text): text for text in number}
         alike = plain.get(_bare(unknown))
         todo = (
             "add these nodes or drop their edges"
             if alike is None
-            else f"it has {alike[:80]!r}, so write ids in one way"
+            else f"{where} has {alike[:80]!r}, so write ids in one way"
         )
         raise AsgatError(
             f"{edges.source} names the node {unknown[:80]!r} in the column {name!r}, which {where} does not "

@@ -75,7 +75,9 @@ class FeatureEncoder:
         degree = not any(feature.outputs for feature in features)
         notes = [f"{_columns(names)}: {what}." for what, names in found.items()]
         if degree:
-            notes.append("There is no feature to use, so the degree of a node is its feature.")
+            notes.append(
+                "There is no feature to use, so the degree of a node is its feature (its logarithm, and a constant)."
+            )
         return cls(features, degree, tuple(notes))
 
     @property

@@ -73,7 +73,9 @@ def encode_labels(label: Column, notes: list[str] | None = None) -> tuple[npt.ND
         )
     rare = [repr(str(name)) for name, count in zip(classes, counts, strict=True) if count == 1]
     if rare:
-        notes.append(f"Only one node is of class {listed(rare)}: it is trained on, so the class cannot be tested.")
+        one = f"class {rare[0]}: it is" if len(rare) == 1 else f"each of the classes {listed(rare)}: they are"
+        cannot = "class" if len(rare) == 1 else "classes"
+        notes.append(f"Only one node is of {one} trained on, so the {cannot} cannot be tested.")
     codes = np.full(len(label), -1, dtype=np.int64)
     codes[present] = numbers.reshape(-1)
     return codes, classes
@@ -138,5 +140,5 @@ def _with_validation(split: Split, y: npt.NDArray[np.int64], seed: int, notes: l
     inside[several] = y[several]
     drawn = stratified_splits(inside, 1, seed, 0.75, 0.25)[0]
     val = drawn.val if len(drawn.val) else several[:1]
-    notes.append(f"{len(val):,} of the training nodes were kept for validation.")
+    notes.append(f"{len(val):,} of the training nodes {'was' if len(val) == 1 else 'were'} kept for validation.")
     return Split(np.setdiff1d(split.train, val), val, split.test)

@@ -45,9 +45,9 @@ class Table:
         return len(next(iter(self.columns.values()))) if self.columns else 0
 
     def column(self, name: str, option: str = "") -> Column:
-        """A column by name; the error for an unknown name lists those there are."""
+        """A column by name; the error for an unknown name lists those there are, numbered ones such as x17 last."""
         if name not in self.columns:
-            known = list(self.columns)
+            known = sorted(self.columns, key=lambda heading: heading[-1:].isdecimal())
             known = known if len(known) <= 30 else [*known[:30], f"… ({len(known)} in all)"]
             asked = f" ({option})" if option else ""
             raise AsgatError(f"{self.source} has no column {name!r}{asked}. {suggest(name, known)}")
