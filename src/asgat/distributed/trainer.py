@@ -18,6 +18,7 @@ from asgat.distributed.process_group import Group
 from asgat.distributed.shard import Shard, Source, build_shard
 from asgat.errors import AsgatError
 from asgat.nn.attention_model import AttentionModel
+from asgat.nn.memory_plan import computes_in_blocks
 from asgat.nn.registry import model_spec
 from asgat.training.checkpoint import Checkpointer, decode
 from asgat.training.loop import ensemble_result, members_of, train_runs
@@ -82,7 +83,7 @@ def run_distributed(
         ranks = {"build_s": time.perf_counter() - started, **shard.figures()}
         if callbacks.built:
             assert isinstance(config, SpectralConfig)
-            bounded = shard.returns_memory(config)
+            bounded = computes_in_blocks(config, len(shard.y), group.device)
             callbacks.built(shard.step_bytes(config), processes=group.on_machine, bounded=bounded)
 
     def build(own: TrainConfig) -> nn.Module:

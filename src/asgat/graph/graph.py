@@ -24,9 +24,9 @@ Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 SelfLoops = Literal["keep", "add", "remove"]
 
-LEAST_ENTRY = (
-    1e-20  # of normalised edges: below rounding, but products of up to fifteen do not underflow and hide nodes
-)
+# The smallest normalised weight of an edge: below rounding, but products of fifteen of them do not underflow to zero,
+# which would hide nodes.
+LEAST_ENTRY = 1e-20
 
 
 @dataclass(frozen=True, eq=False)

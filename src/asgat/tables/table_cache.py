@@ -8,7 +8,7 @@ import secrets
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -124,7 +124,7 @@ class TableCache:
 
     def find(self, recipe: TableRecipe) -> CandidateTable | None:
         """The table if it is stored and sound: itself, or the rows in question of the whole."""
-        for name, rows in {recipe.name: None, _whole(recipe).name: recipe.rows}.items():
+        for name, rows in {recipe.name: None, replace(recipe, rows=None).name: recipe.rows}.items():
             path = self.folder / name
             if not (path / HEADER).is_file():
                 continue
@@ -263,16 +263,14 @@ def cached_table(
         places: where to look.
         progress: called with the number of rows built and the number of all rows.
     """
-    if recipe.seconds < WORTH_SECONDS:
-        return recipe.settings.build(matrix(), recipe.rows, recipe.device, progress)
-    for place in places:
-        table = place.find(recipe)
-        if table is not None:
-            return table
-    last = places[-1]
-    if recipe.bytes > last.limit or not last.usable():
-        return recipe.settings.build(matrix(), recipe.rows, recipe.device, progress)
-    return last.build(recipe, rows_builder(recipe, matrix()), progress)
+    if recipe.seconds >= WORTH_SECONDS:
+        for place in places:
+            if (table := place.find(recipe)) is not None:
+                return table
+        last = places[-1]
+        if recipe.bytes <= last.limit and last.usable():
+            return last.build(recipe, rows_builder(recipe, matrix()), progress)
+    return recipe.settings.build(matrix(), recipe.rows, recipe.device, progress)
 
 
 def rows_builder(recipe: TableRecipe, matrix: Any) -> BuildRows:
@@ -307,10 +305,6 @@ def default_limit() -> int:
         return max(0, int(size * 1e9))
     except (ValueError, OverflowError):
         raise AsgatError(f"{SIZE_VARIABLE} must be a number of gigabytes, such as 20, not {text!r}.") from None
-
-
-def _whole(recipe: TableRecipe) -> TableRecipe:
-    return TableRecipe(**{**vars(recipe), "rows": None})
 
 
 def _part(folder: Path, number: int) -> Path:
