@@ -43,7 +43,7 @@ def run_distributed(
     out: Path | str | None = None,
     fresh: bool = False,
     callbacks: Callbacks | None = None,
-    say: Callable[[str], None] | None = None,  # called by rank 0 when a run goes on from a checkpoint
+    say: Callable[[str], None] | None = None,  # called by rank 0 when a run resumes from a checkpoint
     every: int = EVERY,
     dtype: torch.dtype = torch.float32,  # of features and weights
 ) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def run_distributed(
 
     Losses and weights are those of a single process up to rounding, but for the random numbers of dropout, which every
     rank draws for its own nodes. Rank 0 writes the run directory, and every few epochs a checkpoint into it, from which
-    any number of ranks goes on.
+    any number of ranks can resume.
     """
     callbacks, runs = callbacks or Callbacks(), list(dict.fromkeys(runs))
     for i in runs:
@@ -186,8 +186,8 @@ class ShardSplit:
     def area(self, logits: Tensor, name: str) -> Tensor:
         """ROC-AUC of a part of the split over all ranks."""
         chosen = torch.nan_to_num(logits.index_select(0, self.nodes[name]).double())
-        mine = (chosen[:, 1] - chosen[:, 0]).cpu().numpy(), self.labels[name].cpu().numpy()
-        margin, labels = (np.concatenate(column) for column in zip(*self.group.gather(mine), strict=True))
+        own = (chosen[:, 1] - chosen[:, 0]).cpu().numpy(), self.labels[name].cpu().numpy()
+        margin, labels = (np.concatenate(column) for column in zip(*self.group.gather(own), strict=True))
         return roc_auc(torch.from_numpy(labels), torch.from_numpy(margin))
 
     def scores(self, logits: Tensor) -> dict[str, Any]:

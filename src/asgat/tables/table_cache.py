@@ -98,7 +98,7 @@ class Entry:
 class TableCache:
     """A folder of tables with a limit on its size: those used longest ago are removed first.
 
-    Tables are built in parts, which are stored as they are done: a build that is killed goes on where it was, and
+    Tables are built in parts, which are stored as they are done: a killed build resumes with the next part, and
     several processes that need the same table build different parts of it. What is damaged is built again.
 
     Args:
@@ -123,7 +123,7 @@ class TableCache:
         return False
 
     def find(self, recipe: TableRecipe) -> CandidateTable | None:
-        """The table if it is stored and sound: itself, or the rows in question of the whole."""
+        """The table if it is stored and undamaged; rows of a rank may also come from a stored table of all rows."""
         for name, rows in {recipe.name: None, replace(recipe, rows=None).name: recipe.rows}.items():
             path = self.folder / name
             if not (path / HEADER).is_file():
@@ -138,7 +138,7 @@ class TableCache:
         return None
 
     def build(self, recipe: TableRecipe, build: BuildRows, progress: Progress | None = None) -> CandidateTable:
-        """Builds a table on disk, or goes on with a build that was interrupted, and returns it."""
+        """Builds a table on disk, or resumes a build that was interrupted, and returns it."""
         final, building = self.folder / recipe.name, self._building(recipe)
         while not final.exists():
             try:
@@ -168,7 +168,7 @@ class TableCache:
         return self.folder / f"{recipe.name}{_BUILDING}"
 
     def _build_parts(self, recipe: TableRecipe, build: BuildRows, progress: Progress | None) -> None:
-        """Builds the parts that nobody else builds; then waits for the others, and builds what they left."""
+        """Builds the parts that no other process is building; then waits for those, and builds what they left out."""
         folder, final, parts = self._building(recipe), self.folder / recipe.name, recipe.parts()
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "about.json").write_text(json.dumps(recipe.describe()))
