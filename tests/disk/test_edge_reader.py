@@ -55,6 +55,8 @@ def test_arrays(tmp_path, turned):
     [
         ("0,1\n1,2\n2,x\n", r"Line 3 of .* should hold 2 numbers, but is '2,x'"),
         ("0,1\n\n1,2\n2\n", "Line 4"),
+        ("0,1\n1,2,3\n4\n", r"Line 2 of .* should hold 2 numbers, but is '1,2,3'"),
+        ("0,1\n" + "1," * 258 + "\n", r"Line 2 of .* should hold 2 numbers, but is '1,1,"),
         ("0,1,2,3\n", "two node numbers a line"),
         ("0,1\n0.5,2\n", "names a node 0.5"),
     ],

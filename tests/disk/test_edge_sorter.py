@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.strategies import edge_lists
 
-from asgat.disk.edge_sorter import EdgeSorter, row_blocks
+from asgat.disk.edge_sorter import EdgeSorter, row_bounds
 from asgat.errors import AsgatError
 
 
@@ -35,7 +35,7 @@ def test_memory_bounds_the_buckets(tmp_path):
     ends = np.random.default_rng(0).integers(0, 1000, size=(2, 5000))
     sorter = EdgeSorter(tmp_path, 1000)
     sorter.add(*ends)
-    bounds = row_blocks(sorter.count + 1, 1000)
+    bounds = row_bounds(sorter.count + 1, 1000)
     entries = np.add.reduceat(sorter.count + 1, bounds[:-1])
     assert entries.max() <= 1000
     assert entries[:-1].min() > 900, "and they are not needlessly small"

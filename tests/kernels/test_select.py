@@ -85,9 +85,9 @@ def test_a_table_kept_beside_its_transpose_is_the_same_and_may_change(monkeypatc
         value[3] += change
         kept = select_top(value, rows, coefficients, 6)
         with monkeypatch.context() as patched:
-            patched.setattr(kernel, "TURNED_BYTES", 0)
-            turned = select_top(value, rows, coefficients, 6)
-        assert all(torch.equal(a, b) for a, b in zip(kept, turned, strict=True))
+            patched.setattr(kernel, "TRANSPOSED_BYTES", 0)
+            transposed = select_top(value, rows, coefficients, 6)
+        assert all(torch.equal(a, b) for a, b in zip(kept, transposed, strict=True))
     other = ragged([300, 272])
     assert torch.equal(select_top(value, other, coefficients, 6)[0], plain(value, other, coefficients, 6)[0])
 

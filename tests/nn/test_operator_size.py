@@ -57,5 +57,5 @@ def test_tables(item, monkeypatch):
     assert exact_table_size(N, 8, 44.996, item, CPU) == (entries + rows, entries + 3 * 16 * N * 65, 0)
     gpu = torch.device("cuda")
     assert exact_table_size(N, 8, 44.996, item, gpu).building == entries + 64 * N**2
-    monkeypatch.setattr(operator_size, "DEVICE_BLOCK", 1000)
+    monkeypatch.setattr(operator_size, "DEVICE_BYTES", 1000)
     assert exact_table_size(N, 8, 44.996, item, gpu).building == entries + 1000

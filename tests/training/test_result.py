@@ -26,7 +26,7 @@ CERTIFIED = ("certified_share", "mean_bound", "max_bound")
 def plain_row(number, val_score=0.5, epochs=1, seconds=0.1, restarts=0, **more):
     outcome = RunResult(0, epochs, 1, 1.0, val_score, 0.5, 0.25, None, restarts, seconds, [], {})
     figures = {key: value for key, value in vars(outcome).items() if key not in ("history", "state")}
-    return result_row(number, {**figures, "fallback": None}, CPU, **more)
+    return result_row(number, {**figures, "fallback": None, **more}, CPU)
 
 
 def settings_of(config=None, runs=(0, 1, 2)):

@@ -17,11 +17,11 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from asgat.data.splits import stratified_splits
 from asgat.disk.disk_graph import METRICS, PARTS, SOURCE, Header, OnDiskGraph, check_name
 from asgat.disk.edge_reader import Chunk
-from asgat.disk.edge_sorter import EdgeSorter, row_blocks
+from asgat.disk.edge_sorter import EdgeSorter, row_bounds
 from asgat.disk.journal import Journal
 from asgat.errors import AsgatError
 from asgat.files.lock import LOCK_FILE, LockedError, locked
-from asgat.graph.graph import LEAST_ENTRY, SelfLoops
+from asgat.graph.graph import SelfLoops, normalised_weights, root_degrees
 from asgat.tables.sparse_rows import SparseRows
 from asgat.tables.truncated_builder import node_records
 
@@ -105,7 +105,7 @@ def write_graph(
         num_splits, seed: of the splits drawn.
         directed: whether edges have a direction, from source to target.
         say: called with a description of the next step.
-        source: identifies the edges, features, labels and splits. With it, work that was killed goes on: the parts that
+        source: identifies the edges, features, labels and splits. With it, a killed conversion resumes: the parts that
             are done stay in a hidden folder next to ``out`` until a call with the same ``source`` and the same other
             arguments finishes it.
     """
@@ -241,7 +241,7 @@ def _write_rows(
     new_indptr = np.concatenate([[0], np.cumsum(np.diff(indptr)[node])]).astype(np.int64)
     files["indptr"][:] = new_indptr
     root = np.empty(len(node))
-    blocks = list(pairwise(row_blocks(np.diff(new_indptr) + 1, _ENTRIES)))
+    blocks = list(pairwise(row_bounds(np.diff(new_indptr) + 1, _ENTRIES)))
     for first, last in blocks:
         entries = slice(new_indptr[first], new_indptr[last])
         old = node[first:last]
@@ -256,18 +256,13 @@ def _write_rows(
             files["weight"][entries] = weight
         if header.directed:
             continue
-        # As in Graph.normalised_adjacency: relative to a row's largest weight, so that nothing overflows.
-        largest = np.zeros(last - first)
-        np.maximum.at(largest, row, weight)
-        relative = np.bincount(row, weight / largest[row], minlength=last - first)
-        root[first:last] = np.sqrt(largest) * np.sqrt(relative)
+        root[first:last] = root_degrees(row, weight, last - first)
     if not header.directed:
         for first, last in blocks:
             entries = slice(new_indptr[first], new_indptr[last])
             row = np.repeat(np.arange(first, last), np.diff(new_indptr[first : last + 1]))
-            scale = 1.0 if weights is None else np.sqrt(files["weight"][entries])
-            value = (scale / root[row]) * (scale / root[files["indices"][entries]])
-            files["shifted"][entries] = -np.maximum(value, LEAST_ENTRY)
+            weight = 1.0 if weights is None else files["weight"][entries]
+            files["shifted"][entries] = -normalised_weights(weight, root[row], root[files["indices"][entries]])
         files["records"][:] = node_records(SparseRows(new_indptr, files["indices"], files["shifted"]))
     files["labels"][:] = labels[node]
     files["node"][:] = node

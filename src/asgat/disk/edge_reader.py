@@ -97,17 +97,18 @@ def _without_names(text: bytes, path: Path) -> tuple[bytes, int]:
 
 
 def _columns(text: bytes, columns: int, path: Path, line: int) -> Chunk:
+    spaced = text.translate(_SEPARATORS)
+    words = _words_per_line(spaced)
+    if not ((words == columns) | (words == 0)).all():
+        raise _bad_line(text, columns, path, line)
     with warnings.catch_warnings():
         warnings.simplefilter("error", DeprecationWarning)  # how an older numpy reports that it stopped early
         try:
-            values = np.fromstring(text.translate(_SEPARATORS).decode("latin-1"), sep=" ")
+            values = np.fromstring(spaced.decode("latin-1"), sep=" ")
         except (ValueError, DeprecationWarning):
             raise _bad_line(text, columns, path, line) from None
-    lines = text.count(b"\n") + (not text.endswith(b"\n"))
-    if len(values) != columns * lines:  # blank lines, or something else
-        lines = sum(1 for row in text.split(b"\n") if row.strip())
-        if len(values) != columns * lines:
-            raise _bad_line(text, columns, path, line)
+    if len(values) != int(words.sum(dtype=np.int64)):  # a line has 256 words more
+        raise _bad_line(text, columns, path, line)
     table = values.reshape(-1, columns)
     ends = table[:, :2]
     whole = (ends == np.floor(ends)) & (np.abs(ends) < 2.0**53)
@@ -115,6 +116,16 @@ def _columns(text: bytes, columns: int, path: Path, line: int) -> Chunk:
         raise AsgatError(f"{path} names a node {ends[~whole][0]}; nodes are whole numbers from 0.")
     source, target = ends.T.astype(np.int64)
     return source, target, table[:, 2].copy() if columns == 3 else None
+
+
+def _words_per_line(text: bytes) -> npt.NDArray[np.uint8]:
+    """The number of words of every line, modulo 256."""
+    code = np.frombuffer(text, np.uint8)
+    begins = code > ord(" ")
+    begins[1:] &= code[:-1] <= ord(" ")
+    ends = np.flatnonzero(code == ord("\n"))
+    lines = np.concatenate([[0], ends + 1])
+    return np.add.reduceat(begins.view(np.uint8), lines[lines < len(code)], dtype=np.uint8)
 
 
 def _bad_line(text: bytes, columns: int, path: Path, line: int) -> AsgatError:

@@ -27,7 +27,7 @@ class EdgeSorter:
     edges, which are written to temporary files of the folder; 8 bytes per node and one bucket, of ``memory`` bytes, are
     in memory.
 
-    With a journal, work that was killed goes on: once all edges were added they are not read again, and buckets that
+    With a journal, work that was killed resumes: once all edges were added they are not read again, and buckets that
     were sorted are not sorted again.
     """
 
@@ -82,7 +82,7 @@ class EdgeSorter:
         """The rows: indptr, and indices and, unless all are 1, weights in memory-mapped files of the folder."""
         if not self.complete:
             self.finish()
-        bounds = row_blocks(self.count + 1, self.memory // _BYTES_PER_ENTRY)  # a self-loop may be added
+        bounds = row_bounds(self.count + 1, self.memory // _BYTES_PER_ENTRY)  # a self-loop may be added
         files = [self.folder / f"bucket-{i}.bin" for i in range(len(bounds) - 1)]
         if not self.journal.get("distributed"):
             self._distribute(bounds, files)
@@ -126,7 +126,7 @@ class EdgeSorter:
                     edges[order[places[i] : places[i + 1]]].tofile(target)
 
 
-def row_blocks(size: npt.NDArray[np.int64], room: int) -> list[int]:
+def row_bounds(size: npt.NDArray[np.int64], room: int) -> list[int]:
     """First rows of blocks, and the end: a block holds as many rows of these sizes as fit, at least one."""
     total, bounds = np.concatenate([[0], np.cumsum(size)]), [0]
     while bounds[-1] < len(size):

@@ -14,8 +14,8 @@ from asgat.tables.table_cache import TableRecipe, rows_builder, tables_next_to
 def store_table(graph: OnDiskGraph, config: TrainConfig, progress: Progress | None = None) -> CandidateTable:
     """Builds the table that a model with these settings needs, in the graph's folder; one that is there is taken.
 
-    Memory: about 100 MiB, and the parts of the graph that the rows in work need, which are mapped. A build that was
-    killed goes on.
+    Memory: about 100 MiB, and the parts of the graph that the rows being built need, which are mapped. A build that was
+    killed resumes.
     """
     if not isinstance(config, SpectralConfig) or graph.directed:
         raise AsgatError("Tables are for the ASGAT models on undirected graphs; leave out --table.")

@@ -1,4 +1,4 @@
-"""What of a long piece of work is done, in a file of its folder, so that it goes on after a kill."""
+"""The finished steps of a conversion, in a file of its folder, from which it resumes after it was killed."""
 
 import json
 from pathlib import Path

@@ -56,7 +56,7 @@ class Group:
             device = torch.device("cuda", local)
             torch.cuda.set_device(device)
         try:
-            # A rank that is gone closes its connections, and one that hangs is found by the watch: no need to be short.
+            # Long: a rank that has ended closes its connections, and one that hangs is found by the watch.
             dist.init_process_group(
                 "nccl" if device.type == "cuda" else "gloo", rank=rank, world_size=size, timeout=timedelta(hours=2)
             )
@@ -149,7 +149,7 @@ class Group:
                         seen[rank] = value, now
                     elif now - seen[rank][1] > _SILENCE and not ended.is_set():
                         self.lost_rank.leave(f"rank {rank} has been silent for {_SILENCE:.0f} s")
-        except RuntimeError as error:  # the store is gone, and with it the rank or the launcher that held it
+        except RuntimeError as error:  # the store was lost, and with it the rank or the launcher that held it
             if not ended.is_set():
                 self.lost_rank.leave(_first_line(error))
 

@@ -21,7 +21,7 @@ from asgat.errors import AsgatError
 from asgat.graph import Graph
 from asgat.kernels.sparse_features import SparseFeatures, features_tensor, sparse_below
 from asgat.nn.asgat import append_adjacency
-from asgat.nn.memory_plan import choose_form, computes_in_blocks, step_size, table_settings
+from asgat.nn.memory_plan import choose_form, step_size, table_settings
 from asgat.spectral.chebyshev_interpolation import ChebyshevInterpolation
 from asgat.tables import RowOperator
 from asgat.tables.candidate_table import Progress
@@ -91,8 +91,8 @@ def check_distributed(model: str, config: TrainConfig, source: Source) -> str:
             raise AsgatError(f"{key} = {value} cannot be trained in parts; leave it out with --distributed.")
     if not isinstance(source, InMemory):
         check_self_loops(config)
-    if not isinstance(source, InMemory) and config.similar:
-        raise AsgatError("A graph on disk has the edges it was converted with; set similar=0.")
+        if config.similar:
+            raise AsgatError("A graph on disk has the edges it was converted with; set similar=0.")
     # It counts nodes and entries, and asks for nothing else.
     form = choose_form(source.graph if isinstance(source, InMemory) else cast(Graph, source), config)
     if form in ("dense", "exact"):
@@ -118,10 +118,6 @@ class Shard:
         received = operator.attention.exchange.num_needed if operator.attention else 0
         parts = step_size(config, len(self.y), operator.num_nodes, config.k or 0, operator.device)
         return sum(parts) + (config.layers + 2) * received * config.hidden * operator.dtype.itemsize
-
-    def returns_memory(self, config: SpectralConfig) -> bool:
-        """Whether a training step returns freed memory, see :func:`asgat.memory.return_freed_memory`."""
-        return computes_in_blocks(config, len(self.y), self.operator.device)
 
     def figures(self) -> dict[str, Any]:
         operator, x = self.operator, self.x
@@ -218,14 +214,13 @@ def shard_features(
     dtype: torch.dtype,
     shifted: sp.csr_array | None = None,
 ) -> Tensor | SparseFeatures:
-    """Features in the form that is faster to multiply; a dense matrix is not made sparse to find out.
+    """Features in the form that is faster to multiply.
 
     ``shifted`` are the nodes' rows of X where adjacency rows follow the features.
     """
     x = normalise_rows(x) if config.normalize_features else x
-    threshold = sparse_below(device)
     if shifted is not None:
-        return features_tensor(append_adjacency(x, -shifted), device, dtype, threshold)
-    if np.count_nonzero(x) >= threshold * x.size:
-        return torch.from_numpy(x).to(device, dtype)
-    return features_tensor(x, device, dtype, threshold)
+        return features_tensor(append_adjacency(x, -shifted), device, dtype)
+    if np.count_nonzero(x) >= sparse_below(device) * x.size:
+        return torch.from_numpy(x).to(device, dtype)  # without the copy that features_tensor makes
+    return features_tensor(x, device, dtype)

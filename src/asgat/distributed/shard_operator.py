@@ -16,7 +16,7 @@ from asgat.filters.spectral_filter import SpectralFilter
 from asgat.kernels.sparse_features import SparseFeatures
 from asgat.spectral.certificate import Certificate
 from asgat.spectral.chebyshev_interpolation import ChebyshevInterpolation
-from asgat.spectral.shifted_laplacian import CSR, filter_by_each, filter_slices
+from asgat.spectral.shifted_laplacian import CSR, csr_arrays, filter_by_each, filter_slices
 from asgat.spectral.signal_operator import SignalOperator
 from asgat.tables import CandidateTable, RowOperator
 
@@ -47,10 +47,8 @@ class FilterRows:
     @classmethod
     def of(cls, rows: sp.csr_array, boundary: Exchange, dtype: torch.dtype) -> Self:
         """The order of a row's entries stays: a row's sum is, to the last bit, that of a single process."""
-        device = boundary.group.device
-        indptr, column = (torch.from_numpy(part.astype("int64")).to(device) for part in (rows.indptr, rows.indices))
-        index = boundary.numbers()[column].long()
-        return cls((indptr, index, torch.from_numpy(rows.data).to(device, dtype)), boundary)
+        indptr, column, value = csr_arrays(rows, boundary.group.device, dtype)
+        return cls((indptr, boundary.numbers()[column].long(), value), boundary)
 
     def to(self, device: torch.device, dtype: torch.dtype) -> Self:
         indptr, index, value = (part.to(device) for part in self.arrays)

@@ -18,6 +18,7 @@ from asgat.distributed.process_group import Group
 from asgat.distributed.shard import Shard, Source, build_shard
 from asgat.errors import AsgatError
 from asgat.nn.attention_model import AttentionModel
+from asgat.nn.memory_plan import computes_in_blocks
 from asgat.nn.registry import model_spec
 from asgat.training.checkpoint import Checkpointer, decode
 from asgat.training.loop import ensemble_result, members_of, train_runs
@@ -42,7 +43,7 @@ def run_distributed(
     out: Path | str | None = None,
     fresh: bool = False,
     callbacks: Callbacks | None = None,
-    say: Callable[[str], None] | None = None,  # called by rank 0 when a run goes on from a checkpoint
+    say: Callable[[str], None] | None = None,  # called by rank 0 when a run resumes from a checkpoint
     every: int = EVERY,
     dtype: torch.dtype = torch.float32,  # of features and weights
 ) -> dict[str, Any]:
@@ -50,7 +51,7 @@ def run_distributed(
 
     Losses and weights are those of a single process up to rounding, but for the random numbers of dropout, which every
     rank draws for its own nodes. Rank 0 writes the run directory, and every few epochs a checkpoint into it, from which
-    any number of ranks goes on.
+    any number of ranks can resume.
     """
     callbacks, runs = callbacks or Callbacks(), list(dict.fromkeys(runs))
     for i in runs:
@@ -82,7 +83,7 @@ def run_distributed(
         ranks = {"build_s": time.perf_counter() - started, **shard.figures()}
         if callbacks.built:
             assert isinstance(config, SpectralConfig)
-            bounded = shard.returns_memory(config)
+            bounded = computes_in_blocks(config, len(shard.y), group.device)
             callbacks.built(shard.step_bytes(config), processes=group.on_machine, bounded=bounded)
 
     def build(own: TrainConfig) -> nn.Module:
@@ -185,8 +186,8 @@ class ShardSplit:
     def area(self, logits: Tensor, name: str) -> Tensor:
         """ROC-AUC of a part of the split over all ranks."""
         chosen = torch.nan_to_num(logits.index_select(0, self.nodes[name]).double())
-        mine = (chosen[:, 1] - chosen[:, 0]).cpu().numpy(), self.labels[name].cpu().numpy()
-        margin, labels = (np.concatenate(column) for column in zip(*self.group.gather(mine), strict=True))
+        own = (chosen[:, 1] - chosen[:, 0]).cpu().numpy(), self.labels[name].cpu().numpy()
+        margin, labels = (np.concatenate(column) for column in zip(*self.group.gather(own), strict=True))
         return roc_auc(torch.from_numpy(labels), torch.from_numpy(margin))
 
     def scores(self, logits: Tensor) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from asgat.filters.spectral_filter import SpectralFilter, places, shell
+from asgat.filters.spectral_filter import SpectralFilter, places, shallow_copy
 from asgat.kernels.each_run import aligned
 
 
@@ -26,7 +26,7 @@ class FilterStack(SpectralFilter):
     def __init__(self, filter: SpectralFilter, runs: int) -> None:
         super().__init__(runs * filter.heads)
         self.runs, self._owner = runs, (filter,)  # in a tuple, which hides it from parameters()
-        self._single = tuple(shell(filter) for _ in range(runs))
+        self._single = tuple(shallow_copy(filter) for _ in range(runs))
         self._places = list(zip(places(filter), *map(places, self._single), strict=True))
 
     @property

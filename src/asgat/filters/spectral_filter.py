@@ -43,7 +43,7 @@ class SpectralFilter(nn.Module, ABC):
 
     def transformed_in_double(self, frequency: Tensor, matrix: Tensor) -> Tensor:
         """As :meth:`transformed`, computed in double precision; the parameters' gradients are rounded to theirs."""
-        wide = shell(self)
+        wide = shallow_copy(self)
         for held, name in places(wide):
             held[name] = held[name].double()
         return wide.transformed(frequency, matrix)
@@ -68,10 +68,10 @@ def build_filter(make: Callable[[int], SpectralFilter], heads: int) -> SpectralF
     return found
 
 
-def shell(module: Module) -> Module:
+def shallow_copy(module: Module) -> Module:
     """A copy that shares everything, but can be given other parameters and buffers."""
     copied = copy.copy(module)
-    children = {name: None if child is None else shell(child) for name, child in module._modules.items()}
+    children = {name: None if child is None else shallow_copy(child) for name, child in module._modules.items()}
     vars(copied).update(_parameters=dict(module._parameters), _buffers=dict(module._buffers), _modules=children)
     return copied
 

@@ -24,9 +24,9 @@ Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 SelfLoops = Literal["keep", "add", "remove"]
 
-LEAST_ENTRY = (
-    1e-20  # of normalised edges: below rounding, but products of up to fifteen do not underflow and hide nodes
-)
+# The smallest normalised weight of an edge: below rounding, but products of fifteen of them do not underflow to zero,
+# which would hide nodes.
+LEAST_ENTRY = 1e-20
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,17 +222,10 @@ class Graph:
                 "A directed graph has no symmetric Laplacian; use its double_cover, or undirected, which forgets the "
                 "directions."
             )
-        # Roots, and degrees relative to a row's largest weight, keep 1e308 and 1e-308 within the range of a float64;
-        # one factor per end makes the matrix exactly symmetric.
         coo = self.adjacency.tocoo()
         row, col = coo.coords
-        largest = np.zeros(self.num_nodes)
-        np.maximum.at(largest, row, coo.data)
-        relative_degree = np.bincount(row, coo.data / largest[row], minlength=self.num_nodes)
-        root = np.sqrt(largest) * np.sqrt(relative_degree)
-        weight = np.sqrt(coo.data)
-        entry = np.maximum((weight / root[row]) * (weight / root[col]), LEAST_ENTRY)
-        return sp.csr_array((entry, (row, col)), shape=coo.shape)
+        root = root_degrees(row, coo.data, self.num_nodes)
+        return sp.csr_array((normalised_weights(coo.data, root[row], root[col]), (row, col)), shape=coo.shape)
 
     @property
     def mean_adjacency(self) -> sp.csr_array:
@@ -334,6 +327,23 @@ def check_weights(source: npt.NDArray[Any], target: npt.NDArray[Any], weight: Fl
             f"The edge ({source[bad[0]]}, {target[bad[0]]}) has weight {weight[bad[0]]}; weights must be finite and "
             "not negative. Drop such edges or shift the weights."
         )
+
+
+def root_degrees(row: npt.NDArray[Any], weight: Floats, count: int) -> Floats:
+    """The square roots of the weighted degrees of ``count`` rows.
+
+    Degrees relative to a row's largest weight, and roots, keep 1e308 and 1e-308 within the range of a float64.
+    """
+    largest = np.zeros(count)
+    np.maximum.at(largest, row, weight)
+    relative = np.bincount(row, weight / largest[row], minlength=count)
+    return np.asarray(np.sqrt(largest) * np.sqrt(relative))
+
+
+def normalised_weights(weight: Floats | float, root_of_row: Floats, root_of_column: Floats) -> Floats:
+    """Entries of the normalised adjacency; one factor per end makes the matrix exactly symmetric."""
+    root = np.sqrt(weight)
+    return np.maximum((root / root_of_row) * (root / root_of_column), LEAST_ENTRY)
 
 
 def merge_entries(

@@ -47,9 +47,9 @@ class _GatherLinear(torch.autograd.Function):
     ) -> Tensor:
         return_freed_memory()  # the inputs of layers add up; this and its gradient add most to them
         ctx.save_for_backward(x, index, weight, matrix, *parts)
-        out, turned = x.new_empty(index.size(0), matrix.size(1)), matrix.mT.contiguous().mT  # see each_run.matmul
+        out, transposed = x.new_empty(index.size(0), matrix.size(1)), matrix.mT.contiguous().mT  # see each_run.matmul
         for rows in _blocks(index):
-            torch.mm(_joined(rows, x, index, weight, parts), turned, out=out[rows]).add_(bias)
+            torch.mm(_joined(rows, x, index, weight, parts), transposed, out=out[rows]).add_(bias)
         return out
 
     @staticmethod

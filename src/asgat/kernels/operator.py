@@ -6,6 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from asgat.kernels.backend import kernel
+
 
 class Operator:
     """A function over tensors with its own gradient, known to PyTorch's compiler under a name.
@@ -50,3 +52,24 @@ class Operator:
         if torch.compiler.is_compiling() or type(arguments[0]) not in (Tensor, nn.Parameter):
             return self.registered(*arguments)
         return self._eager(*arguments) if torch.is_grad_enabled() else self._function(*arguments)
+
+
+def elementwise(name: str) -> tuple[Operator, Operator]:
+    """A function of one tensor whose output has its shape and gives the gradient; and the operator of that gradient.
+
+    Its kernels are ``name`` and ``name_grad``, which takes the output and the gradient of it.
+    """
+
+    def fake(x: Tensor, *_: Tensor) -> Tensor:
+        return x.new_empty(x.shape)
+
+    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(output)
+
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        return gradient(*ctx.saved_tensors, grad)
+
+    schema = "(Tensor out, Tensor grad) -> Tensor"
+    gradient = Operator(f"asgat::{name}_grad", schema, kernel(name, f"{name}_grad"), fake)
+    schema = "(Tensor x) -> Tensor"
+    return Operator(f"asgat::{name}", schema, kernel(name, name), fake, setup_context, backward), gradient

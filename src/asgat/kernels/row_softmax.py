@@ -1,12 +1,9 @@
 """Softmax over short rows."""
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
-from asgat.kernels.backend import kernel
-from asgat.kernels.operator import Operator
+from asgat.kernels.operator import elementwise
 
 
 def row_softmax(score: Tensor) -> Tensor:
@@ -20,31 +17,4 @@ def row_softmax(score: Tensor) -> Tensor:
     return out
 
 
-def _setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
-    ctx.save_for_backward(output)
-
-
-def _backward(ctx: Any, grad: Tensor) -> Tensor:
-    (weight,) = ctx.saved_tensors
-    to_score: Tensor = _row_softmax_grad(weight, grad)
-    return to_score
-
-
-def _fake(score: Tensor, *_: Tensor) -> Tensor:
-    return score.new_empty(score.shape)
-
-
-_row_softmax_grad = Operator(
-    "asgat::row_softmax_grad",
-    "(Tensor weight, Tensor grad) -> Tensor",
-    kernel("row_softmax", "row_softmax_grad"),
-    _fake,
-)
-_row_softmax = Operator(
-    "asgat::row_softmax",
-    "(Tensor score) -> Tensor",
-    kernel("row_softmax", "row_softmax"),
-    _fake,
-    _setup_context,
-    _backward,
-)
+_row_softmax, _row_softmax_grad = elementwise("row_softmax")

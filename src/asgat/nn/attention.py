@@ -28,7 +28,7 @@ class SparseAttention:
     Attributes:
         index: attended nodes u, [heads, N, k].
         num_nodes: number of nodes that can be attended to.
-        certificate: how far the selection can be from the best of all nodes, where it was asked for.
+        certificate: how far the selection can be from the best of all nodes, where it was computed.
     """
 
     index: Tensor

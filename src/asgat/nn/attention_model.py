@@ -29,7 +29,7 @@ class AttentionModel(nn.Module, ABC):
 
     @property
     def layer_name(self) -> str:
-        """What people call a layer of this model."""
+        """The word for a layer of this model in reports: ``layer`` or ``block``."""
         return "layer"
 
     @abstractmethod

@@ -1,7 +1,5 @@
 """What a layer computes once and uses again."""
 
-from typing import Any
-
 from asgat.filters import SpectralFilter
 from asgat.filters.filter_stack import FilterStack
 from asgat.nn.attention import SparseAttention
@@ -25,9 +23,6 @@ class LayerCache:
         if self._filters is None or self._filters.filter is not filter:
             self._filters = FilterStack(filter, runs)
         return self._filters
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> "LayerCache":
-        return LayerCache()
 
     def __reduce__(self) -> tuple[type["LayerCache"], tuple[()]]:
         return LayerCache, ()

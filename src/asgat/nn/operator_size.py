@@ -4,11 +4,10 @@ from typing import NamedTuple
 
 import torch
 
-from asgat.tables.exact_builder import WIDTH
+from asgat.tables.exact_builder import DEVICE_BYTES, WIDTH
 from asgat.threads import available_threads
 
 CACHE, BLOCK = 4 << 30, 1 << 30  # what a dense Chebyshev operator keeps, and works with at one time, at most
-DEVICE_BLOCK = 4 << 30  # working memory of the exact builder on an accelerator
 ARMA_ORDERS = 19  # terms of the numerator an ARMA operator fits
 
 
@@ -55,7 +54,7 @@ def exact_table_size(nodes: int, orders: int, per_node: float, item: int, device
     if device.type == "cpu":
         working = min(available_threads(), -(-nodes // WIDTH)) * nodes * (orders * 8 + 1) * WIDTH
     else:
-        working = min(DEVICE_BLOCK, nodes * nodes * orders * 8)
+        working = min(DEVICE_BYTES, nodes * nodes * orders * 8)
     # Its parts are concatenated at the end, which copies them.
     return OperatorSize(entries + nodes * (9 + 20 * orders), entries + working)
 

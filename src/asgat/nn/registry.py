@@ -41,7 +41,7 @@ class ModelSpec:
     """A model under its name.
 
     Attributes:
-        summary: one line for people.
+        summary: one line for the list of models.
         reference: who proposed it, where and when.
         cost: of one layer; ``COST_LETTERS`` explains the letters.
         config: class of its settings.

@@ -48,9 +48,7 @@ class ShiftedLaplacian:
 
     @cached_property
     def _arrays(self) -> CSR:
-        indptr, index = (torch.from_numpy(part.astype("int64")) for part in (self.matrix.indptr, self.matrix.indices))
-        value = torch.from_numpy(self.matrix.data).to(self.device, self.dtype)
-        return indptr.to(self.device), index.to(self.device), value
+        return csr_arrays(self.matrix, self.device, self.dtype)
 
     def polynomials(self, signal: Tensor, order: int) -> Iterator[Tensor]:
         """T_0(X) x, …, T_order(X) x for a signal [N, F]."""
@@ -120,6 +118,12 @@ def polynomial_rows(matrix: Tensor, order: int, rows: Tensor, dtype: torch.dtype
         basis[i] = term.t()
         unreached &= term.t() == 0  # along shortest paths all terms of T_i have one sign: none cancels
     return basis, unreached
+
+
+def csr_arrays(matrix: Any, device: torch.device, dtype: torch.dtype) -> CSR:
+    """The arrays ``indptr``, ``indices`` and ``data`` of a matrix as tensors."""
+    indptr, index = (torch.from_numpy(part.astype("int64")).to(device) for part in (matrix.indptr, matrix.indices))
+    return indptr, index, torch.from_numpy(matrix.data).to(device, dtype)
 
 
 def torch_csr(matrix: Any, dtype: torch.dtype, device: torch.device) -> Tensor:

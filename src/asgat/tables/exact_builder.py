@@ -18,7 +18,7 @@ Array = npt.NDArray[Any]
 
 WIDTH = 16  # rows computed at once: enough for vector instructions, few enough for a plane [N, 16] to stay in the cache
 _ROWS_PER_TASK = 64
-_DEVICE_BYTES = 4 << 30  # working memory of a block on an accelerator
+DEVICE_BYTES = 4 << 30  # working memory of a block on an accelerator
 
 
 def build_exact(
@@ -139,7 +139,7 @@ def _rows_on_device(
     matrix: SparseRows, order: int, candidates: int, cap: int, rows: Array, dtype: torch.dtype, device: torch.device
 ) -> Iterator[CandidateTable]:
     x = torch_csr(matrix, torch.float64, device)
-    size = max(1, _DEVICE_BYTES // max(1, matrix.num_nodes * (order + 16) * 8))
+    size = max(1, DEVICE_BYTES // max(1, matrix.num_nodes * (order + 16) * 8))
     for start in range(0, len(rows), size):
         block = torch.from_numpy(rows[start : start + size]).to(device)
         basis, unreached = polynomial_rows(x, order, block, torch.float64)

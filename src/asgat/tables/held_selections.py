@@ -51,7 +51,7 @@ def held_selection(key: Key) -> Selection | None:
 
 @torch.no_grad()
 def hold_selection(key: Key, selection: Selection) -> None:
-    """Keeps a selection if it is wanted."""
+    """Keeps a selection inside :meth:`HeldSelections.keeping`; elsewhere it does nothing."""
     if _current is None or _current[1]:
         return
     held = _current[0].of.setdefault(key, selection)

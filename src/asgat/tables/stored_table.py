@@ -96,16 +96,14 @@ class StoredTable:
 def write_table(folder: Path, table: CandidateTable, about: Mapping[str, Any]) -> None:
     """Writes a table, whole or not at all; the folder must not exist."""
     table = table.to("cpu")
+    parts: list[dict[str, Any]] = []
     storage = str(table.value.dtype).removeprefix("torch.")
-    header = StoredTable(table.exact, table.order + 1, storage, [], about)
-    arrays = {"count": table.indptr.diff().int()} | {
-        name: getattr(table, name) for name in ("index", "value", "complete", "above", "below")
-    }
-    arrays = {name: arrays[name].contiguous().numpy() for name in header.arrays(0, 0)}
-    crc = {name: zlib.crc32(array.reshape(-1).view(np.uint8)) for name, array in arrays.items()}
-    part = {"rows": table.num_nodes, "entries": table.index.numel(), "crc": crc}
-    header = StoredTable(table.exact, table.order + 1, storage, [part], about)
-    _write(folder, header, {name: [array.reshape(-1).view(np.uint8)] for name, array in arrays.items()})
+    header = StoredTable(table.exact, table.order + 1, storage, parts, about)
+    tensors = {**vars(table), "count": table.indptr.diff().int()}
+    arrays = {name: tensors[name].contiguous().numpy().reshape(-1).view(np.uint8) for name in header.arrays(0, 0)}
+    crc = {name: zlib.crc32(array) for name, array in arrays.items()}
+    parts.append({"rows": table.num_nodes, "entries": table.index.numel(), "crc": crc})
+    _write(folder, header, {name: [array] for name, array in arrays.items()})
 
 
 def join_tables(folder: Path, parts: Sequence[Path], about: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ import secrets
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -98,7 +98,7 @@ class Entry:
 class TableCache:
     """A folder of tables with a limit on its size: those used longest ago are removed first.
 
-    Tables are built in parts, which are stored as they are done: a build that is killed goes on where it was, and
+    Tables are built in parts, which are stored as they are done: a killed build resumes with the next part, and
     several processes that need the same table build different parts of it. What is damaged is built again.
 
     Args:
@@ -123,8 +123,8 @@ class TableCache:
         return False
 
     def find(self, recipe: TableRecipe) -> CandidateTable | None:
-        """The table if it is stored and sound: itself, or the rows in question of the whole."""
-        for name, rows in {recipe.name: None, _whole(recipe).name: recipe.rows}.items():
+        """The table if it is stored and undamaged; rows of a rank may also come from a stored table of all rows."""
+        for name, rows in {recipe.name: None, replace(recipe, rows=None).name: recipe.rows}.items():
             path = self.folder / name
             if not (path / HEADER).is_file():
                 continue
@@ -138,7 +138,7 @@ class TableCache:
         return None
 
     def build(self, recipe: TableRecipe, build: BuildRows, progress: Progress | None = None) -> CandidateTable:
-        """Builds a table on disk, or goes on with a build that was interrupted, and returns it."""
+        """Builds a table on disk, or resumes a build that was interrupted, and returns it."""
         final, building = self.folder / recipe.name, self._building(recipe)
         while not final.exists():
             try:
@@ -168,7 +168,7 @@ class TableCache:
         return self.folder / f"{recipe.name}{_BUILDING}"
 
     def _build_parts(self, recipe: TableRecipe, build: BuildRows, progress: Progress | None) -> None:
-        """Builds the parts that nobody else builds; then waits for the others, and builds what they left."""
+        """Builds the parts that no other process is building; then waits for those, and builds what they left out."""
         folder, final, parts = self._building(recipe), self.folder / recipe.name, recipe.parts()
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "about.json").write_text(json.dumps(recipe.describe()))
@@ -263,16 +263,14 @@ def cached_table(
         places: where to look.
         progress: called with the number of rows built and the number of all rows.
     """
-    if recipe.seconds < WORTH_SECONDS:
-        return recipe.settings.build(matrix(), recipe.rows, recipe.device, progress)
-    for place in places:
-        table = place.find(recipe)
-        if table is not None:
-            return table
-    last = places[-1]
-    if recipe.bytes > last.limit or not last.usable():
-        return recipe.settings.build(matrix(), recipe.rows, recipe.device, progress)
-    return last.build(recipe, rows_builder(recipe, matrix()), progress)
+    if recipe.seconds >= WORTH_SECONDS:
+        for place in places:
+            if (table := place.find(recipe)) is not None:
+                return table
+        last = places[-1]
+        if recipe.bytes <= last.limit and last.usable():
+            return last.build(recipe, rows_builder(recipe, matrix()), progress)
+    return recipe.settings.build(matrix(), recipe.rows, recipe.device, progress)
 
 
 def rows_builder(recipe: TableRecipe, matrix: Any) -> BuildRows:
@@ -307,10 +305,6 @@ def default_limit() -> int:
         return max(0, int(size * 1e9))
     except (ValueError, OverflowError):
         raise AsgatError(f"{SIZE_VARIABLE} must be a number of gigabytes, such as 20, not {text!r}.") from None
-
-
-def _whole(recipe: TableRecipe) -> TableRecipe:
-    return TableRecipe(**{**vars(recipe), "rows": None})
 
 
 def _part(folder: Path, number: int) -> Path:

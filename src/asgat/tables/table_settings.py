@@ -9,7 +9,7 @@ from asgat.errors import AsgatError
 from asgat.tables.candidate_table import CandidateTable, Progress
 from asgat.tables.exact_builder import build_exact
 from asgat.tables.sparse_rows import SparseRows
-from asgat.tables.truncated_builder import build_truncated, with_records
+from asgat.tables.truncated_builder import build_truncated, node_records
 
 Builder = Literal["exact", "truncated"]
 
@@ -40,7 +40,10 @@ class TableSettings:
     def prepare(self, matrix: Any) -> SparseRows:
         """X in a form of which parts of the table can be built one after the other without preparing it again."""
         rows = SparseRows.of(matrix)
-        return with_records(rows) if self.builder == "truncated" else rows
+        if self.builder == "exact" or rows.records is not None:
+            return rows
+        # In arrays of its own, of which the builder may reorder rows.
+        return SparseRows(rows.indptr, rows.indices.copy(), rows.data.copy(), node_records(rows))
 
     def build(
         self,

@@ -110,13 +110,6 @@ def build_truncated(
     return CandidateTable(indptr.cumsum(0), index[:end], value[:end], unknown, unknown, complete, exact=False)
 
 
-def with_records(matrix: SparseRows) -> SparseRows:
-    """The matrix with its records computed, in arrays of its own, of which rows may be reordered."""
-    if matrix.records is not None:
-        return matrix
-    return SparseRows(matrix.indptr, matrix.indices.copy(), matrix.data.copy(), node_records(matrix))
-
-
 def _largest_first(matrix: SparseRows, fanout: int) -> tuple[Array, Array]:
     """Indices and data with the rows of more than ``fanout`` entries sorted by magnitude, ties by index."""
     long_rows = np.flatnonzero(np.diff(matrix.indptr) > fanout)

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -36,7 +37,8 @@ class Adam:
         decoupled: bool = False,
     ) -> None:
         self.stacked, self.decoupled, self.rates = stacked, decoupled, list(rates)
-        self.update = torch._fused_adamw_ if decoupled else torch._fused_adam_
+        fused = torch._fused_adamw_ if decoupled else torch._fused_adam_
+        self._fused = partial(fused, beta1=BETA1, beta2=BETA2, eps=EPS, amsgrad=False, maximize=False)
         device = parameters[0].device
         one_type = len({value.dtype for value in parameters}) == 1
         on_cuda = device.type == "cuda" and is_compiled(device)
@@ -71,52 +73,28 @@ class Adam:
         if self.flat is not None and all(gradient is not None for gradient in gradients):
             self._steps.add_(1)
             for group, blocks in self._groups:
-                own = joined([gradient for i in group if (gradient := gradients[i]) is not None])
+                together = joined([gradient for i in group if (gradient := gradients[i]) is not None])
                 adam_step(
-                    self.flat.value, own, *self._moments, blocks, self._rates, self._steps,
+                    self.flat.value, together, *self._moments, blocks, self._rates, self._steps,
                     BETA1, BETA2, EPS, self.decoupled, BLOCK,
                 )  # fmt: skip
             return
         if self._whole is not None and all(gradient is not None for gradient in gradients):
             self._steps.add_(1)
             parameters, means, squares, steps = self._whole
-            self._update(parameters, [g.contiguous() for g in gradients if g is not None], means, squares, steps, 0)
+            own = [gradient.contiguous() for gradient in gradients if gradient is not None]
+            lr, weight_decay = self.rates[0]
+            self._fused(parameters, own, means, squares, [], steps, lr=lr, weight_decay=weight_decay)
             return
         used = [i for i, gradient in enumerate(gradients) if gradient is not None]
         given = self._rows([gradient.contiguous() for gradient in gradients if gradient is not None])
-        for rows in self.groups.values():
+        for (lr, weight_decay), rows in self.groups.items():
             steps = [self.steps[row][i] for row in rows for i in used]
             torch._foreach_add_(steps, 1)
             parts = self.parameters, self.exp_avg, self.exp_avg_sq
             parameters, means, squares = ([part[row][i] for row in rows for i in used] for part in parts)
-            self._update(parameters, [value for row in rows for value in given[row]], means, squares, steps, rows[0])
-
-    def _update(
-        self,
-        parameters: list[Tensor],
-        gradients: list[Tensor],
-        means: list[Tensor],
-        squares: list[Tensor],
-        steps: list[Tensor],
-        row: int,
-    ) -> None:
-        """One step of some tensors, with the rates of a run."""
-        lr, weight_decay = self.rates[row]
-        self.update(
-            parameters,
-            gradients,
-            means,
-            squares,
-            [],
-            steps,
-            lr=lr,
-            beta1=BETA1,
-            beta2=BETA2,
-            weight_decay=weight_decay,
-            eps=EPS,
-            amsgrad=False,
-            maximize=False,
-        )
+            own = [value for row in rows for value in given[row]]
+            self._fused(parameters, own, means, squares, [], steps, lr=lr, weight_decay=weight_decay)
 
     def state(self, row: int) -> dict[str, Tensor]:
         """The moments and step counts of a run, as views that can be copied from and into."""

@@ -25,7 +25,7 @@ class BatchRows:
         """The operator with its nodes numbered by their place in ``order``, which holds all it attends to."""
         self.number[order] = torch.arange(len(order), dtype=torch.int32, device=order.device)
         renumbered = operator.renumbered(self.number, len(order))
-        self.number[order] = 0  # a filler of a short row stands for some node, which weighs nothing but must be there
+        self.number[order] = 0  # padding of short rows names any node, with weight 0, whose number must be valid
         return renumbered
 
 

@@ -59,7 +59,7 @@ class BatchedASGAT:
 
     @torch.no_grad()
     def evaluate(self) -> Tensor:
-        """Logits of the nodes in question, 0 for others, a layer and in it a block at a time; renews hidden states."""
+        """Logits of the nodes that matter, 0 for others, block by block in every layer; updates what is kept."""
         last = self.net.convs[-1]
         logits = last.weight.new_zeros(self.rows.operator.num_nodes, last.out_channels)
         for layer, (out, nodes) in enumerate(zip([*self.hidden, logits], self.evaluated, strict=True)):

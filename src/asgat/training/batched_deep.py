@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,6 +13,7 @@ from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.deep import ASGATDeep, DeepBlock
 from asgat.nn.rows import layer_norm
 from asgat.spectral import ChebyshevOperator, SpectralOperator
+from asgat.spectral.shifted_laplacian import csr_arrays
 from asgat.tables import TableOperator
 from asgat.training.batch_rows import BatchRows, most_frequent, without
 from asgat.training.feature_rows import FeatureRows
@@ -90,19 +90,13 @@ class BatchedDeep:
             c = self.operator.coefficients(block.filters.filter)
             terms = self.cache.take(kept.terms, place).view(rows, c.size(1), len(c), -1)
             slices = change.reshape(1, len(part.fresh), len(c), -1)
-            moved = chebyshev_filter(*self._arrays(part), c.unsqueeze(0), slices)
+            arrays = csr_arrays(self.matrix.part(part.fresh, part.fresh), self.cache.device, torch.float64)
+            moved = chebyshev_filter(*arrays, c.unsqueeze(0), slices)
             others.append((torch.einsum("hi,nihf->nhf", c, terms.to(c.dtype)) + moved[0, :rows]).flatten(1))
         if self.means is not None and kept.mean is not None:
             matrix = SparseFeatures.from_dense(self.means.part(part.rows, part.fresh), z.device, z.dtype)
             others.append(self.cache.take(kept.mean, place) + matrix.matmul(change))
         return block.update(h[:rows], z, others, part.operator)
-
-    def _arrays(self, part: "_Part") -> tuple[Tensor, Tensor, Tensor]:
-        """X between the fresh rows in CSR form."""
-        matrix = self.matrix.part(part.fresh, part.fresh)
-        indptr, index = (torch.from_numpy(array.astype(np.int64)) for array in (matrix.indptr, matrix.indices))
-        device = self.cache.device
-        return indptr.to(device), index.to(device), torch.from_numpy(matrix.data).to(device)
 
     @torch.no_grad()
     def _part(self, block: DeepBlock, rows: Tensor, fresh: bool = True) -> "_Part":

@@ -1,4 +1,4 @@
-"""Unfinished runs in a file, from which they go on as if they had never stopped."""
+"""Unfinished runs in a file, from which they resume as if they had never stopped."""
 
 import json
 import time
@@ -28,11 +28,11 @@ class Checkpointer(Interrupt):
 
     Args:
         folder: the run directory.
-        device: runs go on only on the kind of device they began on; elsewhere they start again.
+        device: runs resume only on the kind of device they began on; elsewhere they start again.
         data: digest of the data the runs are trained on.
         seconds: between two savings; ``SECONDS`` by default.
         epochs: save after this many epochs instead, for work whose pace must not depend on the clock.
-        resumable: whether runs can go on from the middle. Otherwise they start again, with the same numbers.
+        resumable: whether runs can resume from the middle. Otherwise they start again, with the same numbers.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Checkpointer(Interrupt):
             raise KeyboardInterrupt
 
     def load(self) -> bytes | None:
-        """The content of the file, for :func:`decode`; None where there is nothing to go on from."""
+        """The content of the file, for :func:`decode`; None where there is nothing to resume."""
         return RawFile.read(self.path).content if self.resumable and self.path.exists() else None
 
     def restore(self, content: bytes | None, runs: Sequence[Run]) -> dict[int, State]:

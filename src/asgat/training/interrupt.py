@@ -15,7 +15,7 @@ class Interrupt:
     Outside the main thread, and where SIGINT is ignored or has another handler, nothing changes.
 
     Attributes:
-        asked: whether the work should be saved and stopped; whoever does the work looks at it.
+        asked: whether Ctrl-C was pressed; the training loop checks it after every epoch, saves and stops.
     """
 
     def __init__(self) -> None:

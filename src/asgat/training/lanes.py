@@ -1,8 +1,8 @@
 """Runs on several CPU threads: which problem gets how many, and programs that run at the same time."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -57,11 +57,9 @@ class Layout:
         total = None if self.stacked is None else self.lanes * self.stacked
         return total if at_once is None else at_once if total is None else min(total, at_once)
 
-    @contextmanager
-    def limit(self) -> Iterator[None]:
-        """Inside the block everything uses as many threads as the layout says."""
-        with nullcontext() if self.threads is None else thread_limit(self.threads):
-            yield
+    def limit(self) -> AbstractContextManager[None]:
+        """A context in which everything uses as many threads as the layout says."""
+        return nullcontext() if self.threads is None else thread_limit(self.threads)
 
     def sentence(self) -> str:
         """What ``--verbose`` says of it."""

@@ -154,8 +154,8 @@ def train_runs(
     Runs that can be stacked are, up to ``at_once`` of them. One that ends leaves its place to the next. How they are
     trained (``make_program``) is chosen by the settings; the other arguments are those of :func:`train_jobs`.
 
-    ``paused`` is asked after every epoch whether a run should stop for now. What such a run goes on from is left in
-    ``snapshots``, by position; given there again, the run goes on as if it had never stopped.
+    ``paused`` is called after every epoch and says whether a run should stop for now. Its snapshot is then left in
+    ``snapshots``, by position; with it a later call continues the run as if it had never stopped.
     """
     snapshots = {} if snapshots is None else snapshots
     with ExitStack() as resources:
@@ -246,7 +246,7 @@ def _check_settings(configs: Sequence[TrainConfig]) -> None:
 def _advance(
     runs: Sequence[Run], running: Sequence[int], done: Sequence[Sequence[Any]], progress: Progress | None
 ) -> dict[int, int]:
-    """Tells the running runs of their epochs; returns those with new weights to keep, and after which epoch."""
+    """Gives every run the figures of its epochs; returns those with new weights to keep, and after which epoch."""
     better: dict[int, int] = {}
     for position, figures in enumerate(done):
         for row in running:
@@ -261,7 +261,7 @@ def _advance(
 
 
 def _recompose(program: Program | ProgramGroup, running: int) -> bool:
-    """Whether the places of ended runs are worth giving up: on CUDA a smaller program is recorded again."""
+    """Whether to go on with a new program of the runs that are left; on CUDA that must be recorded again."""
     return running <= len(program.runs) / 2 if program.capturable else running < len(program.runs)
 
 
@@ -282,6 +282,6 @@ def _end_attempts(program: Program | ProgramGroup, rows: Sequence[int]) -> None:
 
 
 def _save(checkpointer: Checkpointer, runs: Sequence[Run], snapshots: dict[int, State]) -> None:
-    """Saves every run that has begun and whose result nobody has yet."""
+    """Saves every run that has begun and whose result was not returned yet."""
     begun = [(run, snapshots.get(i, {})) for i, run in enumerate(runs) if run.finished or run.history or i in snapshots]
     checkpointer.save([(run, snapshot) for run, snapshot in begun if not run.reported])

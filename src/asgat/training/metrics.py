@@ -87,7 +87,7 @@ def all_scores(truth: Labels, probability: Probabilities) -> dict[str, float | N
 
 
 def guess(train: Labels, classes: int, nodes: int) -> Probabilities:
-    """What someone would say of some nodes who knows only how frequent the classes of the training nodes are."""
+    """Predictions without a model: for every node the shares of the classes among the training nodes."""
     counts = np.bincount(train, minlength=classes) + 1.0  # so that no class is impossible
     return np.tile(counts / counts.sum(), (nodes, 1))
 

@@ -35,7 +35,7 @@ class Task:
 
     @property
     def resumable(self) -> bool:
-        """Whether a run can go on from the middle: a rational operator remembers what it met since the start."""
+        """Whether a run can resume from the middle: not on rational operators, whose fallbacks are not saved."""
         return not any(getattr(part, "records_fallbacks", False) for part in self.inputs)
 
     def stacks(self, config: TrainConfig) -> bool:
@@ -68,7 +68,7 @@ class Program:
     Args:
         task: what the runs share.
         runs: more than one only if ``task.stacks`` their settings.
-        snapshots: for a run that goes on, what :meth:`snapshot` gave; None for one that starts.
+        snapshots: for a run that resumes, what :meth:`snapshot` gave; None for one that starts.
 
     Attributes:
         held: where an evaluation leaves its selections for the next step; None if operators see to that themselves.
@@ -207,7 +207,7 @@ class Program:
         return {f"{part}.{name}": value for part, held in parts.items() for name, value in held.items()}
 
     def snapshot(self, row: int) -> State:
-        """Everything a run goes on from, by name; tensors are copies."""
+        """Everything a run resumes from, by name; tensors are copies."""
         held = self._state(row)
         held["random"] = self.streams[row].get_state() if self.stacked else torch.get_rng_state()
         if not self.stacked and self.device.type == "cuda":

@@ -34,9 +34,9 @@ def describe_settings(
     }
 
 
-def result_row(run: int, figures: dict[str, Any], device: torch.device, **more: Any) -> dict[str, Any]:
-    """One run in ``result.json``: its scores, then memory and what else is known of it."""
-    return {"run": run, **figures, "peak_memory_mb": peak_memory_mb(device), **more}
+def result_row(run: int, figures: dict[str, Any], device: torch.device) -> dict[str, Any]:
+    """One run in ``result.json``: its scores, then memory."""
+    return {"run": run, **figures, "peak_memory_mb": peak_memory_mb(device)}
 
 
 def run_figures(task: Task, config: TrainConfig, split: Split, outcome: RunResult) -> dict[str, Any]:

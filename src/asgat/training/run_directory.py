@@ -273,7 +273,7 @@ def _check_model(path: Path, content: bytes, run: Any) -> None:
     """
     if not (path / RESULT).exists():
         return
-    result = RunDirectory(path).read_result()
+    result = read_result(path)
     expected = result.get("model_sha256")
     killed = not result.get("finished") and run not in [row["run"] for row in result["rows"]]
     if expected not in (None, sha256(content)) and not killed:

@@ -124,7 +124,7 @@ class Run:
         best: scores of the best finished attempt, and ``best_state`` its weights.
         attempt_ended: the attempt is over, and waits for :meth:`end_attempt`.
         finished: there is nothing left to train.
-        reported: whoever asked for the run has its result; a checkpoint no longer holds it.
+        reported: the result was returned to the caller; checkpoints no longer hold the run.
         module: the model of this attempt as it was built, once it is.
     """
 

@@ -69,9 +69,9 @@ def run(
         dataset, model, config: the data, the model's name in the registry and its settings.
         runs, seed: which runs, and the seed of the first.
         device: where to train.
-        out: run directory; finished runs found there are taken over, and an unfinished one goes on.
-        fresh: forget what the run directory holds.
-        callbacks: what to call meanwhile.
+        out: run directory; finished runs found there are taken over, and an unfinished one is resumed.
+        fresh: delete what the run directory holds.
+        callbacks: called while models are trained.
 
     Raises:
         LockedError: another process writes the run directory.
@@ -118,7 +118,7 @@ def run(
                     callbacks.counted(len(done), len(splits))
         if checkpointer:
             checkpointer.remove()
-            if checkpointer.asked:  # in the last epoch: all is saved, and what would follow is not wanted
+            if checkpointer.asked:  # in the last epoch: everything is saved, and the caller should stop
                 raise KeyboardInterrupt
         return summarise(settings, dataset.metric, done)
 
@@ -144,7 +144,7 @@ def make_task(
 
 
 def runs_at_once(task: Task, dataset: Dataset, config: TrainConfig) -> int | None:
-    """How many runs fit half of the free memory together; None where any number does, or nobody knows."""
+    """How many runs fit half of the free memory together; None where any number does, or the free memory is unknown."""
     device = task.y.device
     free = available_memory(device)
     if free is None or not isinstance(config, SpectralConfig):

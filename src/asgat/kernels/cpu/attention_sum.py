@@ -16,6 +16,7 @@ Seeds = tuple[Tensor, Tensor] | None  # probability and seed of every run
 
 ROWS = 64  # go through softmax, dropout and sums at once, so that their weights stay in the first-level cache
 SCATTERED = 1 << 22  # bytes of a gradient to x that is written to at random
+_NONE, _NO_SEEDS = np.empty(0), np.empty(0, np.int64)
 
 
 def attention_sum(
@@ -26,9 +27,8 @@ def attention_sum(
     runs, heads, rows, size = score.shape
     weight = torch.empty(score.shape, dtype=score.dtype)
     kept = torch.empty(runs, rows, heads, size, dtype=score.dtype)
-    in_blocks(
-        16 * score.numel(), rows, _weigh_rows, _weigh_blocks, view(score), *_arrays(seeds), weight.numpy(), kept.numpy()
-    )
+    drawn = (_NONE, _NO_SEEDS) if seeds is None else (seeds[0].numpy(), seeds[1].numpy())
+    in_blocks(16 * score.numel(), rows, _weigh_rows, _weigh_blocks, view(score), *drawn, weight.numpy(), kept.numpy())
     each = [
         gather_sum(own, at.reshape(-1, size), w.view(-1, size), None if bias is None else bias[run])
         for run, (own, at, w) in enumerate(zip(x, index.transpose(1, 2), kept, strict=True))
@@ -61,20 +61,10 @@ def attention_sum_grad(
     return to_score, each[0].unsqueeze(0) if runs == 1 else torch.stack(each)
 
 
-def _arrays(seeds: Seeds) -> tuple[Array, Array]:
-    if seeds is None:
-        return _NONE
-    return seeds[0].numpy(), seeds[1].numpy()
-
-
-_NONE = np.empty(0), np.empty(0, np.int64)
-
-
-# The same functions as in row_softmax.py and dropout.py: compiled code calls functions of its own file only.
-
-
 @compiled(FUSED)
 def _exp(x: Any) -> Any:
+    """e^x in single precision for x <= 0, relative error 2e-7: x = n ln 2 + r, and a polynomial of r. Plain arithmetic
+    is vectorised; the library's function is not."""
     bounded = max(x, np.float32(-87.0))
     n = np.floor(bounded * np.float32(1.4426950408889634) + np.float32(0.5))
     r = (bounded - n * np.float32(0.693359375)) + n * np.float32(2.12194440e-4)
@@ -110,7 +100,22 @@ def _softmax(score: Array, out: Array) -> None:
 
 
 @compiled(FUSED)
+def softmax(score: Array, out: Array, start: int, stop: int) -> None:
+    for begin in range(start, stop, ROWS):
+        end = min(begin + ROWS, stop)
+        _softmax(score[begin:end], out[begin:end])
+
+
+@compiled(FUSED, parallel=True)
+def softmax_blocks(score: Array, out: Array, blocks: int) -> None:
+    rows = score.shape[0]
+    for block in prange(blocks):
+        softmax(score, out, rows * block // blocks, rows * (block + 1) // blocks)
+
+
+@compiled(FUSED)
 def _mix(word: Any) -> Any:
+    """The hash of dropout.py, where it is not called from: compiled code calls functions of its own file only."""
     word = np.uint32(word ^ (word >> np.uint32(16)))
     word = np.uint32(word * np.uint32(0x7FEB352D))
     word = np.uint32(word ^ (word >> np.uint32(15)))

@@ -59,7 +59,7 @@ def _flat(x: Tensor) -> Tensor:
 def _terms(
     indptr: Tensor, index: Tensor, value: Tensor, x: Tensor, order: int, boundary: Any
 ) -> Iterator[tuple[int, int, Tensor]]:
-    """Orders i, blocks and their rows of T_i(X) x for a signal [N, heads, F]; valid until the next is asked for."""
+    """Orders i, blocks and their rows of T_i(X) x for a signal [N, heads, F]; valid until the next is yielded."""
     blocks = []
     for start in range(0, x.size(0), ROWS):
         bounds = indptr[start : start + ROWS + 1]

@@ -6,7 +6,7 @@ import numpy as np
 from numba import prange
 from torch import Tensor
 
-from asgat.kernels.cpu.jit import FUSED, compiled, num_threads, use_threads
+from asgat.kernels.cpu.jit import FUSED, compiled, in_blocks
 
 Array = np.ndarray[Any, Any]
 
@@ -14,12 +14,7 @@ Array = np.ndarray[Any, Any]
 def dropout_runs(x: Tensor, p: Tensor, seed: Tensor) -> Tensor:
     out = x.new_empty(p.numel(), x.size(1))
     arguments = x.numpy(), out.numpy(), p.numpy(), seed.numpy()
-    threads = num_threads(8 * out.numel())
-    if threads == 1:
-        _drop_serial(*arguments)
-    else:
-        with use_threads(threads):
-            _drop_parallel(*arguments, threads)
+    in_blocks(8 * out.numel(), x.size(1), _drop_runs, _drop_blocks, *arguments)
     return out
 
 
@@ -51,23 +46,16 @@ def _drop(x: Array, out: Array, scale: Any, limit: Any, low: Any, high: Any, sta
 
 
 @compiled(FUSED)
-def _drop_run(x: Array, out: Array, p: Array, seed: Array, run: int, blocks: int, block: int) -> None:
-    """One block of one run; a single row of x is shared by all runs."""
-    size, row = x.shape[1], run % x.shape[0]
-    begin, end = size * block // blocks, size * (block + 1) // blocks
-    scale, limit = out.dtype.type(1.0 / (1.0 - p[run])), np.uint32(min(p[run] * 2.0**32, 2.0**32 - 1))
-    low, high = np.uint32(seed[run] & 0xFFFFFFFF), np.uint32(seed[run] >> 32)
-    _drop(x[row], out[run], scale, limit, low, high, begin, end)
-
-
-@compiled(FUSED)
-def _drop_serial(x: Array, out: Array, p: Array, seed: Array) -> None:
+def _drop_runs(x: Array, out: Array, p: Array, seed: Array, start: int, stop: int) -> None:
+    """Some entries of every run; a single row of x is shared by all runs."""
     for run in range(out.shape[0]):
-        _drop_run(x, out, p, seed, run, 1, 0)
+        scale, limit = out.dtype.type(1.0 / (1.0 - p[run])), np.uint32(min(p[run] * 2.0**32, 2.0**32 - 1))
+        low, high = np.uint32(seed[run] & 0xFFFFFFFF), np.uint32(seed[run] >> 32)
+        _drop(x[run % x.shape[0]], out[run], scale, limit, low, high, start, stop)
 
 
 @compiled(FUSED, parallel=True)
-def _drop_parallel(x: Array, out: Array, p: Array, seed: Array, blocks: int) -> None:
-    runs = out.shape[0]
-    for task in prange(runs * blocks):
-        _drop_run(x, out, p, seed, task // blocks, blocks, task % blocks)
+def _drop_blocks(x: Array, out: Array, p: Array, seed: Array, blocks: int) -> None:
+    size = x.shape[1]
+    for block in prange(blocks):
+        _drop_runs(x, out, p, seed, size * block // blocks, size * (block + 1) // blocks)

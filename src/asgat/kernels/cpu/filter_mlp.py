@@ -53,7 +53,7 @@ def _places(layers: Sequence[Tensor]) -> tuple[int, ...]:
 def _layer(hidden: Array, weight: Array, bias: Array, biased: bool, positive: bool) -> Array:
     """A linear map of rows, four inputs in one pass over the outputs; then a ReLU if ``positive``."""
     points, inputs, outputs = hidden.shape[0], hidden.shape[1], weight.shape[0]
-    turned = weight.T.copy()
+    transposed = weight.T.copy()
     out = np.zeros((points, outputs), hidden.dtype)
     for n in range(points):
         row = out[n]
@@ -63,13 +63,13 @@ def _layer(hidden: Array, weight: Array, bias: Array, biased: bool, positive: bo
         i = 0
         while i + 4 <= inputs:
             a, b, c, d = hidden[n, i], hidden[n, i + 1], hidden[n, i + 2], hidden[n, i + 3]
-            w, x, y, z = turned[i], turned[i + 1], turned[i + 2], turned[i + 3]
+            w, x, y, z = transposed[i], transposed[i + 1], transposed[i + 2], transposed[i + 3]
             for o in range(outputs):
                 row[o] = row[o] + a * w[o] + b * x[o] + c * y[o] + d * z[o]
             i += 4
         while i < inputs:
             for o in range(outputs):
-                row[o] += hidden[n, i] * turned[i, o]
+                row[o] += hidden[n, i] * transposed[i, o]
             i += 1
         if positive:
             for o in range(outputs):

@@ -17,7 +17,7 @@ CHUNK = 256  # entries scored at once: their values, orders × 256, stay in the 
 TILE = 8  # entries transposed at once
 GROUP = 16  # scores whose largest is remembered
 SUMMED = 1 << 13  # rows whose gradients are summed at once
-TURNED_BYTES = 1 << 28  # size of a table up to which its transpose is kept
+TRANSPOSED_BYTES = 1 << 28  # size of a table up to which its transpose is kept
 FULL, HALF, BRAIN = 0, 1, 2  # how a value is stored: as it is, or as the 16 bits of a float16 or a bfloat16
 
 
@@ -29,8 +29,8 @@ def select_top(
     position = torch.empty(heads, rows, k, dtype=hint.dtype)
     score = coefficients.new_empty(heads, rows, k)
     bounds = view(indptr)
-    turned = _turned(value, indptr, bounds, coefficients.dtype, again=hint.numel() > 0)
-    arguments = *_bits(value), turned, bounds, view(coefficients), view(hint), position.numpy(), score.numpy()
+    transposed = _transposed(value, indptr, bounds, coefficients.dtype, again=hint.numel() > 0)
+    arguments = *_bits(value), transposed, bounds, view(coefficients), view(hint), position.numpy(), score.numpy()
     threads = num_threads(value.numel() * heads)
     if threads == 1:
         _select_rows(*arguments, 0, rows)
@@ -55,15 +55,10 @@ def select_top_grad(value: Tensor, position: Tensor, grad: Tensor) -> Tensor:
     heads, rows, _ = position.shape
     orders = value.size(1)
     # The number of partial sums depends on the rows alone: the result must not depend on the number of threads.
-    blocks = max(1, min(64, rows // 64))
-    partial = grad.new_zeros(blocks, heads, orders)
+    parts = max(1, min(64, rows // 64))
+    partial = grad.new_zeros(parts, heads, orders)
     arguments = *_bits(value), view(position), view(grad), partial.numpy()
-    threads = num_threads(grad.numel() * orders)
-    if threads == 1:
-        _grad_serial(*arguments)
-    else:
-        with use_threads(threads):
-            _grad_parallel(*arguments)
+    in_blocks(grad.numel() * orders, parts, _grad_parts, _grad_blocks, *arguments)
     _fold(partial.numpy())
     return partial[0]
 
@@ -89,16 +84,16 @@ def _sum_rows(value: Tensor, position: Tensor, grad: Tensor) -> Tensor:
 _kept: Any = WeakTensorKeyDictionary()
 
 
-def _turned(value: Tensor, indptr: Tensor, bounds: Array, dtype: torch.dtype, again: bool) -> Array:
+def _transposed(value: Tensor, indptr: Tensor, bounds: Array, dtype: torch.dtype, again: bool) -> Array:
     """A table with entries as columns, chunk by chunk of every row, made once if it is selected from again: transposing
     takes a quarter to a half of the time of a selection. Empty for a large table, which is transposed as it is read."""
-    if not again or value.dtype != dtype or value.numel() * value.element_size() > TURNED_BYTES:
+    if not again or value.dtype != dtype or value.numel() * value.element_size() > TRANSPOSED_BYTES:
         return view(value.new_empty(0, dtype=dtype))
     found = _kept.get(value)
     if found is None or found[0] != value._version or found[1] is not indptr:
-        turned = np.empty(value.numel(), view(value).dtype)
-        _turn(view(value), bounds, turned)
-        found = _kept[value] = value._version, indptr, turned
+        transposed = np.empty(value.numel(), view(value).dtype)
+        _transpose_rows(view(value), bounds, transposed)
+        found = _kept[value] = value._version, indptr, transposed
     kept: Array = found[2]
     return kept
 
@@ -144,12 +139,12 @@ def _transpose(stored: Array, begin: int, size: int, values: Array) -> None:
 
 
 @compiled(FUSED)
-def _turn(stored: Array, indptr: Array, turned: Array) -> None:
+def _transpose_rows(stored: Array, indptr: Array, transposed: Array) -> None:
     orders = stored.shape[1]
     for row in range(indptr.shape[0] - 1):
         for begin in range(indptr[row], indptr[row + 1], CHUNK):
             size = min(CHUNK, indptr[row + 1] - begin)
-            chunk = turned[begin * orders : (begin + size) * orders].reshape(orders, size)
+            chunk = transposed[begin * orders : (begin + size) * orders].reshape(orders, size)
             _transpose(stored, begin, size, chunk)
 
 
@@ -278,7 +273,7 @@ def _refine(score: Array, begin: int, hint: Array, best_position: Array, best: A
 
 @compiled(FUSED)
 def _select_rows(
-    stored: Array, half: int, turned: Array, indptr: Array, coefficients: Array, hint: Array, position: Array,
+    stored: Array, half: int, transposed: Array, indptr: Array, coefficients: Array, hint: Array, position: Array,
     score: Array, start: int, stop: int,
 ) -> None:  # fmt: skip
     heads, orders = coefficients.shape
@@ -292,8 +287,8 @@ def _select_rows(
         for begin in range(indptr[row], indptr[row + 1], CHUNK):
             size = min(CHUNK, indptr[row + 1] - begin)
             chunk = values
-            if turned.shape[0]:
-                chunk = turned[begin * orders : (begin + size) * orders].reshape(orders, size)
+            if transposed.shape[0]:
+                chunk = transposed[begin * orders : (begin + size) * orders].reshape(orders, size)
             elif half == FULL:  # tested here: inside the loop the test would cost more than the copy
                 _transpose(stored, begin, size, values)
             else:
@@ -312,16 +307,16 @@ def _select_rows(
 
 @compiled(FUSED, parallel=True)
 def _select_blocks(
-    stored: Array, half: int, turned: Array, indptr: Array, coefficients: Array, hint: Array, position: Array,
+    stored: Array, half: int, transposed: Array, indptr: Array, coefficients: Array, hint: Array, position: Array,
     score: Array, bounds: Array,
 ) -> None:  # fmt: skip
     for block in prange(bounds.shape[0] - 1):
         begin, end = bounds[block], bounds[block + 1]
-        _select_rows(stored, half, turned, indptr, coefficients, hint, position, score, begin, end)
+        _select_rows(stored, half, transposed, indptr, coefficients, hint, position, score, begin, end)
 
 
 @compiled(FUSED)
-def _grad_block(stored: Array, half: int, position: Array, grad: Array, partial: Array, start: int, stop: int) -> None:
+def _grad_part(stored: Array, half: int, position: Array, grad: Array, partial: Array, start: int, stop: int) -> None:
     heads, _, k = position.shape
     for head in range(heads):
         for row in range(start, stop):
@@ -380,16 +375,15 @@ def _fold(partial: Array) -> None:
 
 
 @compiled(FUSED)
-def _grad_serial(stored: Array, half: int, position: Array, grad: Array, partial: Array) -> None:
-    rows, blocks = position.shape[1], partial.shape[0]
-    for block in range(blocks):
-        start, stop = rows * block // blocks, rows * (block + 1) // blocks
-        _grad_block(stored, half, position, grad, partial[block], start, stop)
+def _grad_parts(stored: Array, half: int, position: Array, grad: Array, partial: Array, first: int, last: int) -> None:
+    rows, parts = position.shape[1], partial.shape[0]
+    for part in range(first, last):
+        start, stop = rows * part // parts, rows * (part + 1) // parts
+        _grad_part(stored, half, position, grad, partial[part], start, stop)
 
 
 @compiled(FUSED, parallel=True)
-def _grad_parallel(stored: Array, half: int, position: Array, grad: Array, partial: Array) -> None:
-    rows, blocks = position.shape[1], partial.shape[0]
+def _grad_blocks(stored: Array, half: int, position: Array, grad: Array, partial: Array, blocks: int) -> None:
+    parts = partial.shape[0]
     for block in prange(blocks):
-        start, stop = rows * block // blocks, rows * (block + 1) // blocks
-        _grad_block(stored, half, position, grad, partial[block], start, stop)
+        _grad_parts(stored, half, position, grad, partial, parts * block // blocks, parts * (block + 1) // blocks)
