@@ -3,8 +3,8 @@
     python benchmarks/deep_ideas.py chameleon chameleon-directed --out trials.jsonl
 
 Every idea and the model as it is are trained as one network with the settings of the recipe, with the same splits and
-seeds and by the same program, so that scores can be compared in pairs. The rule is in docs/searches.md, "Five more
-ideas". Trials that the file already has are not run again. Without a data set the table of the file is printed.
+seeds and by the same program, so that scores can be compared in pairs. The rule is in docs/deep-ideas.md.
+Trials that the file already has are not run again. Without a data set the table of the file is printed.
 """
 
 import argparse
