@@ -23,13 +23,13 @@ COSTLY = ("members", "layers", "hidden", "heads", "k", "order", "channels", "ope
 
 def trial(row: dict[str, Any]) -> dict[str, Any] | None:
     """A line of a log as a row that :func:`cheapest` takes; None if a number is missing."""
-    judge = "held_out" if "held_out_mean" in row else "val"
-    scores = row.get("val") if judge == "val" else None
-    std = statistics.pstdev(scores) if scores else row.get(f"{judge}_std")
-    if std is None or "judged" in row or row.get("seconds") is None or f"{judge}_mean" not in row:
+    scored_on = "held_out" if "held_out_mean" in row else "val"
+    scores = row.get("val") if scored_on == "val" else None
+    std = statistics.pstdev(scores) if isinstance(scores, list) else row.get(f"{scored_on}_std")
+    if std is None or "judged" in row or row.get("seconds") is None or f"{scored_on}_mean" not in row:
         return None
     settings = {key: row["settings"][key] for key in COSTLY if key in row["settings"]}
-    return {"value": row[f"{judge}_mean"], "std": std, "seconds": row["seconds"], "settings": settings}
+    return {"value": row[f"{scored_on}_mean"], "std": std, "seconds": row["seconds"], "settings": settings}
 
 
 def groups(paths: list[Path]) -> dict[tuple[str, str], list[tuple[str, int, list[dict[str, Any]]]]]:

@@ -126,6 +126,15 @@ def test_what_does_not_go_together_is_refused(asgat, place, options, words):
     assert not (place / "run").exists()
 
 
+@pytest.mark.parametrize("option", ["--preset=quick", "--time-limit=1"])
+def test_options_of_the_leaderboard_are_refused_where_one_model_is_trained(asgat, place, option):
+    write_graph()
+    code, _, errors = asgat(*GIVEN, "--out", "run", "--model", "mlp", option)
+    assert code == 2
+    assert f"{option.split('=')[0]} is for the leaderboard" in errors
+    assert not (place / "run").exists()
+
+
 def test_edges_with_a_direction(asgat):
     """The models of the small field do not use directions; they are trained on the undirected graph."""
     write_directed_graph()
@@ -164,7 +173,7 @@ def test_without_test_nodes_no_scores_are_printed(capsys):
 
 
 def test_the_bar_shows_the_round():
-    with BoardProgress() as progress:
+    with BoardProgress("micro_f1") as progress:
         progress("first epochs", 1, 4, Epoch(0, 3, 0.5, 0.6, 0.7))
         (task,) = progress.bar.tasks
         assert (task.description, task.completed, task.total) == ("first epochs", 1, 4)

@@ -137,7 +137,13 @@ def test_the_latest_epoch_and_its_losses_are_shown(progress):
     progress(5, epoch(4))
     task = progress.bar.tasks[0]
     assert (task.completed, task.total, task.description) == (4, 10, "0/2 runs")
-    assert all(figure in task.fields["figures"] for figure in ("run 5", "0.123", "4.567", "89.0 %"))
+    assert all(figure in task.fields["figures"] for figure in ("run 5", "0.123", "4.567", "score 89.0"))
+
+
+def test_a_score_that_is_a_loss_is_shown_as_one():
+    with RunProgress(2, epochs=10, metric="log_loss") as progress:
+        progress(5, SimpleNamespace(attempt=0, epoch=4, train_loss=0.1, val_loss=0.7, val_score=-0.7))
+        assert progress.bar.tasks[0].fields["figures"].endswith("score 0.700")
 
 
 def test_runs_may_be_interleaved_and_restarted(progress):

@@ -28,7 +28,9 @@ def fit(
         Path | None,
         typer.Option(help="Train the model of a recipe of `asgat tune`, or of a run directory, with its settings."),
     ] = None,
-    preset: Annotated[str, typer.Option(help="How many models to try: quick, default or best.")] = "default",
+    preset: Annotated[
+        str | None, typer.Option(help="How many models to try: quick, default or best.", show_default="default")
+    ] = None,
     time_limit: Annotated[
         float | None, typer.Option(metavar="MINUTES", min=0.0, help="For all models. Default: 10 (quick 2, best 60).")
     ] = None,
@@ -61,12 +63,16 @@ def fit(
     if recipe is not None:
         model, settings = read_settings(recipe, model)
     if model is None:
-        preset_named(preset)
+        preset = preset or "default"
+        preset_named(preset)  # reports a misspelt name first
         if set_ or tensorboard:
             option = "--set" if set_ else "--tensorboard"
             raise AsgatError(f"{option} is for a single model; name it with --model, such as --model asgat-plus.")
     else:
         settings |= options.parse_settings(set_ or [], model_spec(model).config)
+        if preset is not None or time_limit is not None:
+            option = "--time-limit" if preset is None else "--preset"
+            raise AsgatError(f"{option} is for the leaderboard; leave it out where one model is trained.")
     place = options.check_device(device, deterministic)
     user_graph, metric = graph.read(), graph.metric or DEFAULT_METRIC
     repeats = repeats or len(graph.split or ()) or 1
@@ -179,7 +185,7 @@ def _train(classifier: Any, encoded: Any, health: Health, out: Path, fresh: bool
         shown = ", ".join(f"{key} {values[key]}" for key in keys)
         console.print(f"Training [bold]{classifier.model}[/] on {classifier.device} with {shown}")
         detail("settings: " + ", ".join(f"{key} {value}" for key, value in values.items()))
-        bar = RunProgress(runs, config.epochs)
+        bar = RunProgress(runs, config.epochs, classifier.metric)
         with resumable("No model was written"), bar as progress, TensorBoardLog(tensorboard, progress) as log:
             callbacks = Callbacks(log, progress.building, keep_freed_memory)
             classifier.fit_encoded(encoded, health, callbacks, out)
@@ -206,7 +212,7 @@ def _train_board(classifier: Any, encoded: Any, health: Health, out: Path, fresh
             limit = f"{minutes:g} minute{'' if minutes == 1 else 's'} at most"
             begun = f"; {held['seconds']:.0f} seconds of an earlier start are used" if held["seconds"] else ""
             console.print(f"Training many models on {classifier.device}, {limit}{begun}; Ctrl-C keeps what is done")
-            with resumable("What was trained is saved"), BoardProgress() as progress:
+            with resumable("What was trained is saved"), BoardProgress(classifier.metric) as progress:
                 classifier.fit_leaderboard(encoded, health, progress, out)
             classifier.save_pretrained(out)
             folder.clear_trials()

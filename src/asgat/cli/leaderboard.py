@@ -10,11 +10,14 @@ from asgat.cli.output import ProgressBar, console, make_table, say
 class BoardProgress(ProgressBar):
     """The round, the trainings of it that are done, and the latest epoch."""
 
-    def __init__(self) -> None:
+    def __init__(self, metric: str) -> None:
         super().__init__(20)
+        self.metric = metric
 
     def __call__(self, name: str, done: int, total: int, epoch: Any) -> None:
-        figures = "" if epoch is None else f"epoch {epoch.epoch}  validation {100 * epoch.val_score:.1f}"
+        from asgat.leaderboard.standings import shown_val
+
+        figures = "" if epoch is None else f"epoch {epoch.epoch}  validation {shown_val(epoch.val_score, self.metric)}"
         self.bar.update(self.task, description=name, total=total, completed=done, figures=figures)
 
 

@@ -160,9 +160,9 @@ class ProgressBar:
 class RunProgress(ProgressBar):
     """The number of finished runs and the latest epoch of any run; runs may train at the same time."""
 
-    def __init__(self, runs: int, epochs: int) -> None:
+    def __init__(self, runs: int, epochs: int, metric: str = "micro_f1") -> None:
         super().__init__(30, epochs)
-        self.epochs = epochs
+        self.epochs, self.metric = epochs, metric
         self.finished(0, runs)
 
     def building(self, done: int, rows: int) -> None:
@@ -172,8 +172,10 @@ class RunProgress(ProgressBar):
         self.bar.update(self.task, description=f"{done}/{total} runs")
 
     def __call__(self, run: int, epoch: Any) -> None:
+        from asgat.leaderboard.standings import shown_val
+
         losses = f"loss {epoch.train_loss:.3f}  validation loss {epoch.val_loss:.3f}"
-        figures = f"run {run}  {losses}  score {100 * epoch.val_score:.1f} %"
+        figures = f"run {run}  {losses}  score {shown_val(epoch.val_score, self.metric)}"
         self.bar.update(self.task, total=self.epochs, completed=epoch.epoch, figures=figures)
 
 
