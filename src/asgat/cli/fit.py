@@ -29,7 +29,7 @@ def fit(
         typer.Option(help="Train the model of a recipe of `asgat tune`, or of a run directory, with its settings."),
     ] = None,
     preset: Annotated[
-        str | None, typer.Option(help="How many models to try: quick, default or best.", show_default="default")
+        str | None, typer.Option(help="How many models to try: quick, default or best. Default: default.")
     ] = None,
     time_limit: Annotated[
         float | None, typer.Option(metavar="MINUTES", min=0.0, help="For all models. Default: 10 (quick 2, best 60).")
