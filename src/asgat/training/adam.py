@@ -73,9 +73,9 @@ class Adam:
         if self.flat is not None and all(gradient is not None for gradient in gradients):
             self._steps.add_(1)
             for group, blocks in self._groups:
-                together = joined([gradient for i in group if (gradient := gradients[i]) is not None])
+                gradient_row = joined([gradient for i in group if (gradient := gradients[i]) is not None])
                 adam_step(
-                    self.flat.value, together, *self._moments, blocks, self._rates, self._steps,
+                    self.flat.value, gradient_row, *self._moments, blocks, self._rates, self._steps,
                     BETA1, BETA2, EPS, self.decoupled, BLOCK,
                 )  # fmt: skip
             return
