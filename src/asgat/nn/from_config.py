@@ -27,12 +27,10 @@ def make_filter(config: SpectralConfig) -> Callable[[int], SpectralFilter]:
         return partial(HeatFilter, scale=config.heat_scale)
     if config.filter == "polynomial":
         return PolynomialFilter
-    return partial(
-        MLPFilter,
-        hidden=config.filter_hidden,
-        output_activation=config.filter_activation,
-        exact_bias=config.exact_sums,
-    )
+    if config.filter == "mlp":
+        hidden, activation = config.filter_hidden, config.filter_activation
+        return partial(MLPFilter, hidden=hidden, output_activation=activation, exact_bias=config.exact_sums)
+    raise AssertionError(f"make_filter does not know the filter {config.filter!r}")
 
 
 def make_operator(
