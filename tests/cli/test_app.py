@@ -3,7 +3,6 @@ import os
 import re
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 
 import pytest
@@ -52,19 +51,6 @@ def test_a_bug_is_not_reported_as_bad_input(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["asgat", "datasets"])
     with pytest.raises(ZeroDivisionError):
         main()
-
-
-@pytest.mark.parametrize("kind", [DeprecationWarning, FutureWarning])
-def test_a_deprecation_in_pyg_is_not_shown_to_users(kind, monkeypatch):
-    def command(**_):
-        warnings.warn("`torch.jit.script` is deprecated. Please switch to `torch.compile`.", kind, stacklevel=1)
-        warnings.warn("shown", kind, stacklevel=1)
-
-    monkeypatch.setattr("asgat.cli.app.app", command)
-    before = list(warnings.filters)
-    with pytest.raises(kind, match="shown"):
-        main()
-    assert warnings.filters == before, "the filter ends with the command"
 
 
 def test_errors_reach_callers_of_the_app():

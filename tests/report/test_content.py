@@ -224,6 +224,7 @@ def test_a_leaderboard_is_in_the_report_as_it_is_printed(gcn, tmp_path):
     assert table["cells"][table["chosen"]][0] == "logistic regression"
     assert table["sentences"] == [board.choice, *board.sentences]
     assert table["notes"] == ["gcn: diverged", CUT]
+    assert table["caption"].endswith("The row has the scores of one of its 2 networks.")
     assert any(step["text"] == CUT for step in held["next_steps"])
     (tmp_path / "run" / "leaderboard.json").write_bytes(board_content({}, 1.0))  # one that is not finished
     assert report_content(load_run(tmp_path / "run"))["leaderboard"] is None
@@ -236,6 +237,7 @@ def test_the_average_of_several_models_is_the_first_row(gcn, tmp_path):
     (tmp_path / "run" / "leaderboard.json").write_bytes(board_content({}, 1.0, board))
     table = report_content(load_run(tmp_path / "run"))["leaderboard"]
     assert (table["chosen"], table["cells"][0][0]) == (0, AVERAGE)
+    assert table["caption"].startswith("The marked row is the model shown here")
 
 
 def test_filter_heads_are_drawn_with_a_positive_peak():

@@ -9,12 +9,12 @@ import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch_geometric.nn import SAGEConv
 
 from asgat.bench.epoch import PlainProgram, medians, timer
 from asgat.config import ASGATDeepConfig
 from asgat.data import Dataset
 from asgat.kernels.sparse_features import SparseFeatures
+from asgat.nn.pyg import SAGEConv
 from asgat.nn.registry import model_spec
 from asgat.spectral.shifted_laplacian import torch_csr
 from asgat.training.inputs import graph_for, make_inputs

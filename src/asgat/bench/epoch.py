@@ -12,12 +12,12 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch_geometric.nn import GATConv
 
 from asgat.config import ASGATConfig, TrainConfig
 from asgat.data import Dataset
 from asgat.errors import AsgatError, suggest
 from asgat.kernels.sparse_features import SparseFeatures
+from asgat.nn.pyg import GATConv
 from asgat.nn.registry import make_config, model_spec
 from asgat.training.inputs import make_inputs, normalise_rows
 from asgat.training.lanes import Layout

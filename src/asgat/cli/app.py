@@ -1,7 +1,6 @@
 """The command line: every command prints a table and, with ``--json``, writes the same numbers to a file."""
 
 import sys
-import warnings
 from collections.abc import Callable
 from time import perf_counter
 from typing import Annotated, Any, NoReturn
@@ -86,9 +85,7 @@ def main() -> None:
     start = perf_counter()
     begin_output()
     try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "`torch.jit.script`")  # PyG 2.8 on import, under torch 2.13 and above
-            app(standalone_mode=True)
+        app(standalone_mode=True)
     except AsgatError as error:
         fail(str(error))
     except (RuntimeError, MemoryError) as error:

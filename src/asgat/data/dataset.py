@@ -105,7 +105,8 @@ class Dataset:
         An undirected edge is there in both directions; ``edge_weight`` only where some weight differs from 1.
         """
         import torch
-        from torch_geometric.data import Data
+
+        from asgat.nn.pyg import Data
 
         data = Data(
             x=torch.from_numpy(self.x.copy()),

@@ -19,7 +19,7 @@ from asgat.graph.graph import Floats, Graph, Ints
 from asgat.graph.homophily import beta, node_homophily
 from asgat.kernels import row_softmax
 from asgat.leaderboard.board import BoardFolder
-from asgat.leaderboard.standings import CUT, Leaderboard
+from asgat.leaderboard.standings import AVERAGE, CUT, Leaderboard
 from asgat.nn.attention_model import AttentionModel
 from asgat.report.explorer import explorer
 from asgat.report.findings import attention_findings, data_findings, training_findings
@@ -91,10 +91,17 @@ def leaderboard_table(board: Leaderboard) -> dict[str, Any]:
         "headings": headings,
         "cells": cells,
         "chosen": next((place for place, row in enumerate(board.lines) if row.name == board.chosen.name), None),
-        "members": board.members,
+        "caption": _caption(board),
         "sentences": [board.choice, *board.sentences],
         "notes": [*board.notes, *([CUT] if board.cut else [])],
     }
+
+
+def _caption(board: Leaderboard) -> str:
+    if board.chosen.name == AVERAGE:
+        return "The marked row is the model shown here; below it, best on validation nodes first."
+    alone = f" The row has the scores of one of its {board.members} networks." if board.members > 1 else ""
+    return f"Best on validation nodes first; the model of the marked row is the one shown here.{alone}"
 
 
 def summary(run: TrainedRun, result: dict[str, Any], prediction: Ints) -> list[dict[str, str]]:

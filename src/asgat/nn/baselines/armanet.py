@@ -6,10 +6,10 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch_geometric.nn import ARMAConv
 
 from asgat.kernels.sparse_features import SparseFeatures, dropout, linear
 from asgat.nn.baselines.propagation import LayerStack
+from asgat.nn.pyg import ARMAConv
 
 
 class ARMANet(LayerStack):

@@ -5,11 +5,11 @@ from typing import Any
 import scipy.sparse as sp
 import torch
 from torch import Tensor
-from torch_geometric.nn import ChebConv
 
 from asgat.graph import Graph
 from asgat.kernels.sparse_features import SparseFeatures, dropout, linear
 from asgat.nn.baselines.propagation import LayerStack
+from asgat.nn.pyg import ChebConv
 
 
 class ChebNet(LayerStack):

@@ -3,10 +3,10 @@
 from typing import Any
 
 from torch import Tensor
-from torch_geometric.nn import GCNConv
 
 from asgat.kernels.sparse_features import SparseFeatures, dropout, linear
 from asgat.nn.baselines.propagation import LayerStack, renormalised
+from asgat.nn.pyg import GCNConv
 
 
 class GCN(LayerStack):

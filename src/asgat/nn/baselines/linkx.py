@@ -3,9 +3,9 @@
 from operator import attrgetter
 
 from torch import Tensor
-from torch_geometric import nn as pyg
 
 from asgat.kernels.sparse_features import SparseFeatures, linear
+from asgat.nn import pyg
 from asgat.nn.baselines.propagation import Edges, propagation
 
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch_geometric.nn import SAGEConv
 
 from asgat.kernels.sparse_features import SparseFeatures, dropout, linear
 from asgat.nn.baselines.propagation import LayerStack
+from asgat.nn.pyg import SAGEConv
 
 
 class SAGE(LayerStack):

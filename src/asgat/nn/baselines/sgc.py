@@ -1,10 +1,10 @@
 """The simple graph convolution."""
 
 from torch import Tensor
-from torch_geometric.nn import SGConv
 
 from asgat.kernels.sparse_features import SparseFeatures, dropout, linear
 from asgat.nn.baselines.propagation import Propagating, renormalised
+from asgat.nn.pyg import SGConv
 
 
 class SGC(Propagating):

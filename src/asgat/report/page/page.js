@@ -28,7 +28,7 @@ function leaderboard() {
   if (!held) return leaveOut("leaderboard");
   $("leaderboard-card").append(el("h3", {}, capital(held.unit)), el("ul", { class: "sentences" }, held.sentences.map((text) => el("li", {}, text))),
     dataTable("Leaderboard", held.headings, held.cells, held.chosen),
-    el("p", { class: "lead", style: "margin:.6rem 0 0" }, `Best on validation nodes first; the model of the marked row is the one shown here.${held.members > 1 ? ` The row has the scores of one of its ${held.members} networks.` : ""}`),
+    el("p", { class: "lead", style: "margin:.6rem 0 0" }, held.caption),
     held.notes.length ? el("details", { class: "numbers" }, el("summary", {}, "Models that were not trained to the end"), el("ul", {}, held.notes.map((text) => el("li", {}, text)))) : "");
 }
 
