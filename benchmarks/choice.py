@@ -67,7 +67,7 @@ def train(name: str, number: int, strangers: Path) -> dict[str, Any]:
     from asgat.estimator.health import examine
     from asgat.leaderboard.contest import Clock, Contest
     from asgat.leaderboard.field import PRESETS, make_field
-    from asgat.leaderboard.trial import TrialStore, Workbench
+    from asgat.leaderboard.trial import TrialStore, Workbench, to_probability
     from asgat.training.interrupt import Interrupt
 
     torch.set_num_threads(1)
@@ -94,11 +94,11 @@ def train(name: str, number: int, strangers: Path) -> dict[str, Any]:
         "names": np.array([one.name for one in field]),
         "keys": np.array(list(trials)),
         "val": np.array([one.score for one in trials.values()]),
-        "ended": np.array([one.ended for one in trials.values()]),
+        "ended": np.array([one.run.finished for one in trials.values()]),
         "seconds": np.array([one.run.seconds for one in trials.values()]),
-        "probability": np.stack([one.probability(bench.task(one.candidate))[known] for one in trials.values()]).astype(
-            np.float16
-        ),
+        "probability": np.stack(
+            [to_probability(one.logits(bench.task(one.candidate)))[known] for one in trials.values()]
+        ).astype(np.float16),
         "truth": data.y[known],
         "folds": np.stack([np.isin(known, fold.val) for fold in contest.folds]),
         "test": np.isin(known, split.test),

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -65,20 +66,21 @@ class Watched:
 def measure(name: str, epochs: int) -> None:
     data, config = load_dataset(name), published_config(name)
     task = make_task(data, "asgat-cheb", config, torch.device("cpu"))
-    watched, select = Watched(task.inputs[1]), RowOperator._select
+    watched, top_each = Watched(task.inputs[1]), RowOperator.top_each
 
-    def watching(self: RowOperator, filter: Any, coefficients: Tensor, k: int) -> Any:
+    def watching(self: RowOperator, filters: Sequence[Any], k: int, *others: Any) -> Any:
         if not torch.is_grad_enabled():  # an evaluation; the next training step has the same coefficients
-            watched.select(filter, coefficients, k)
-        return select(self, filter, coefficients, k)
+            for filter in filters:
+                watched.select(filter, self.coefficients(filter), k)
+        return top_each(self, filters, k, *others)
 
-    RowOperator._select = watching  # type: ignore[method-assign]
+    RowOperator.top_each = watching  # type: ignore[method-assign]
     try:
         program = EagerEpochs(one_run(task, data.splits[0], config))
         for _ in range(epochs):
             program.run(1)
     finally:
-        RowOperator._select = select  # type: ignore[method-assign]
+        RowOperator.top_each = top_each  # type: ignore[method-assign]
     print(f"\n| {name}, epochs | layer | {' | '.join(f'M = {factor:g} k' for factor in FACTORS)} |")
     print("|---" * (2 + len(FACTORS)) + "|")
     for layer, shares in enumerate(watched.shares.values()):
