@@ -94,7 +94,8 @@ def test_check_writable(tmp_path):
     assert check_writable(None) is None
     for good in (tmp_path / "file", tmp_path / "new" / "folder" / "result.json"):
         assert check_writable(good) == good
-    for bad in (tmp_path, tmp_path / "file" / "below"):
+    os.mkfifo(tmp_path / "pipe")
+    for bad in (tmp_path, tmp_path / "file" / "below", tmp_path / "pipe"):
         with pytest.raises(AsgatError, match="cannot be written"):
             check_writable(bad)
 

@@ -65,6 +65,14 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path):
     assert files_in(tmp_path / "folder") == []
 
 
+def test_a_pipe_or_a_device_is_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(AsgatError, match=r"pipe cannot be written: it is not a regular file\. Choose another place"):
+        write_atomic(tmp_path / "pipe", b"x")
+    assert (tmp_path / "pipe").is_fifo()
+    assert files_in(tmp_path) == ["pipe"]
+
+
 def test_others_may_read_what_the_umask_lets_them(tmp_path):
     before = os.umask(0o022)
     try:

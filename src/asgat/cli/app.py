@@ -6,7 +6,6 @@ from time import perf_counter
 from typing import Annotated, Any, NoReturn
 
 import typer
-from rich.markup import escape
 from typer.core import TyperGroup
 
 from asgat.cli.bench import app as bench
@@ -16,9 +15,10 @@ from asgat.cli.embed import embed
 from asgat.cli.explain import explain, report
 from asgat.cli.fit import fit, predict
 from asgat.cli.models import datasets, models
-from asgat.cli.output import begin_output, console, detail, end_output, errors, printable
+from asgat.cli.output import begin_output, console, detail, end_output, print_error, printable
 from asgat.cli.reproduce import reproduce
 from asgat.cli.runs import runs
+from asgat.cli.streams import checked_streams
 from asgat.cli.train import compare, train
 from asgat.cli.tune import tune
 from asgat.distributed.launcher import report_to_launcher
@@ -82,6 +82,11 @@ app.add_typer(bench, name="bench", rich_help_panel="Research")
 def main() -> None:
     """Runs the command line; bad input is reported in a sentence with exit code 2."""
     wait_passively()
+    with checked_streams():
+        _run()
+
+
+def _run() -> None:
     start = perf_counter()
     begin_output()
     try:
@@ -99,7 +104,7 @@ def main() -> None:
 
 
 def fail(sentence: str) -> NoReturn:
-    errors.print(f"[bold red]error:[/] {escape(sentence)}", soft_wrap=True)
+    print_error(sentence)
     report_to_launcher(printable(sentence))
     sys.exit(2)
 

@@ -6,7 +6,7 @@ import re
 import signal
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import copy
 from pathlib import Path
 from typing import Any, Self
@@ -96,6 +96,12 @@ def detail(text: str) -> None:
     details.print(text, markup=False, soft_wrap=True)
 
 
+def print_error(sentence: str) -> None:
+    """Prints why a command ends; where that cannot be printed, its exit code still says that it failed."""
+    with suppress(OSError):
+        errors.print(f"[bold red]error:[/] {escape(sentence)}", soft_wrap=True)
+
+
 @contextmanager
 def resumable(saved: str) -> Iterator[None]:
     """Reports what an interrupted command has saved, whatever is pressed meanwhile; Typer would exit silently."""
@@ -114,7 +120,7 @@ def check_writable(path: Path | None) -> Path | None:
     """Refuses a file that cannot be written, before time is spent on its content."""
     if path is not None:
         folder = next(parent for parent in path.absolute().parents if parent.exists())
-        if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        if (path.exists() and not path.is_file()) or not folder.is_dir() or not os.access(folder, os.W_OK):
             raise AsgatError(f"{path} cannot be written; choose another path.")
     return path
 

@@ -37,6 +37,8 @@ def write_all(folder: Path, contents: Mapping[str, bytes]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         try:
             for name, content in contents.items():
+                if (folder / name).exists() and not (folder / name).is_file():  # a device would be replaced by a file
+                    raise OSError(errno.EINVAL, "it is not a regular file")
                 temporary[name] = folder / f".{name}.{secrets.token_hex(8)}"
                 with temporary[name].open("xb") as file:  # the permissions any new file has
                     file.write(content)
