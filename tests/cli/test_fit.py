@@ -104,15 +104,107 @@ def test_a_model_of_this_graph_alone_says_so_when_it_is_fitted(asgat):
     write_graph()
     code, output, errors = asgat(*FIT, "--model", "linkx", "--set", "epochs=2")
     assert code == 0, errors
-    assert "it cannot predict another one; a model that can is --model asgat-plus." in flat(output)
+    assert "so it predicts no other nodes; a model that does is --model asgat-plus." in flat(output)
     assert asgat("predict", "run", "-o", "p.csv")[0] == 0
     write_graph(90, prefix="other")
     code, _, errors = asgat("predict", "run", "--edges", "edges.csv", "--nodes", "nodes.csv", "-o", "p.csv")
     assert code == 2
-    assert "Fit a model that can, such as asgat-plus" in errors
+    assert "or fit a model that predicts any nodes, such as asgat-plus" in errors
     code, output, errors = asgat(*FIT, *QUICK, "--fresh")
     assert code == 0, errors
-    assert "cannot predict another" not in flat(output)
+    assert "predicts no other nodes" not in flat(output)
+
+
+def shuffle(file, seed=1):
+    heading, *rows = lines(file)
+    order = np.random.default_rng(seed).permutation(len(rows)).tolist()
+    write(file, [heading, *(rows[i] for i in order)])
+
+
+def predicted(file):
+    """The class and the probability of every id."""
+    return {row["id"]: (row["prediction"], pytest.approx(float(row["p(buyer)"]), abs=1e-6)) for row in read(file)}
+
+
+PREDICT = ["predict", "run", "--edges", "edges.csv", "--nodes", "nodes.csv", "-o", "p.csv"]
+
+
+@pytest.mark.parametrize("model", [["linkx"], ["asgat-plus", "--set", "adjacency=true"], ["gcn"], ["asgat-plus"]])
+def test_rows_in_another_order_are_the_same_nodes(asgat, model):
+    write_graph()
+    code, _, errors = asgat(*GIVEN, "--out", "run", "--model", *model, "--set", "epochs=30")
+    assert code == 0, errors
+    assert asgat("predict", "run", "-o", "q.csv")[0] == 0
+    for file in ("nodes.csv", "edges.csv"):
+        shuffle(file)
+    code, output, errors = asgat(*PREDICT)
+    assert code == 0, errors
+    assert "differ" not in output
+    assert [row["id"] for row in read("p.csv")] == [row[0] for row in lines("nodes.csv")[1:]]
+    assert predicted("p.csv") == predicted("q.csv")
+
+
+def test_a_model_of_these_nodes_predicts_them_with_other_edges_and_says_so(asgat):
+    write_graph()
+    assert asgat(*GIVEN, "--out", "run", "--model", "linkx", "--set", "epochs=30")[0] == 0
+    assert asgat("predict", "run", "-o", "q.csv")[0] == 0
+    write("edges.csv", lines("edges.csv")[:-40])
+    code, output, errors = asgat(*PREDICT)
+    assert code == 0, errors
+    assert "The edges differ from those of the fitted graph; the nodes are the same." in flat(output)
+    in_order = predicted("p.csv")
+    assert in_order != predicted("q.csv")
+    shuffle("nodes.csv")
+    assert asgat(*PREDICT)[0] == 0
+    assert predicted("p.csv") == in_order
+
+
+def test_nodes_that_a_model_has_no_weights_for_are_refused(asgat, place):
+    write_graph()
+    assert asgat(*GIVEN, "--out", "run", "--model", "linkx", "--set", "epochs=1")[0] == 0
+    heading, *rows = lines("nodes.csv")
+    new = [[f"new{i}", *rows[i][1:]] for i in range(5)]
+    ends = lines("edges.csv")
+    write("edges.csv", [pair for pair in ends if not set(pair) & {row[0] for row in rows[:5]}])
+    kept = ["('n0', 'n1', 'n2' and 2 more)", "('new0', 'new1', 'new2' and 2 more)"]
+    for nodes, words in (
+        (rows[5:], f"differ: 5 ids are missing {kept[0]}. Give the same ids"),
+        (rows + new[:1], "differ: 1 id is new ('new0'). Give the same ids"),
+        (new + rows[5:], f"differ: 5 ids are missing {kept[0]}, 5 ids are new {kept[1]}. Give the same ids"),
+        (rows + rows[:4], "nodes.csv has 4 ids more than once: 'n0', 'n1', 'n2' and 1 more (column 'id')"),
+    ):
+        write("nodes.csv", [heading, *nodes])
+        code, _, errors = asgat(*PREDICT)
+        assert code == 2
+        assert words in errors
+        assert errors.count("\n") == 1
+        assert not (place / "p.csv").exists()
+
+
+def test_other_nodes_are_predicted_by_the_models_of_an_average_that_can(asgat):
+    from asgat import ASGATClassifier
+
+    write_graph()
+    for name in ("gcn", "linkx"):
+        assert asgat(*GIVEN, "--out", name, "--model", name, "--set", "epochs=5")[0] == 0
+    both, linkx = (ASGATClassifier.from_pretrained(name) for name in ("gcn", "linkx"))
+    both.partners_ = [(linkx.model_, linkx.config_, linkx.module_)]
+    both.save_pretrained("run")
+    shuffle("nodes.csv")
+    code, output, errors = asgat(*PREDICT)
+    assert code == 0, errors
+    assert "Predicted without" not in flat(output)
+    assert asgat("predict", "run", "-o", "q.csv")[0] == 0
+    assert predicted("p.csv") == predicted("q.csv")
+    text = {name: Path(name).read_text(encoding="utf-8") for name in ("nodes.csv", "edges.csv")}
+    for name, content in text.items():
+        Path(name).write_text(content.replace("n3,", "m3,").replace(",n3\n", ",m3\n"), encoding="utf-8")
+    code, output, errors = asgat(*PREDICT)
+    assert code == 0, errors
+    reason = "1 id is missing ('n3'), 1 id is new ('m3')"
+    assert "Predicted without linkx, whose weights belong to the nodes of the fitted graph: " + reason in flat(output)
+    assert asgat("predict", "gcn", *PREDICT[2:-1], "alone.csv")[0] == 0
+    assert read("p.csv") == read("alone.csv")
 
 
 def test_few_test_nodes_are_said(asgat):
@@ -366,7 +458,7 @@ BAD: dict[str, tuple[dict[str, str | bytes], list[str], str]] = {
     "heading only": ({"nodes.csv": "id,kind\n"}, [], "no row"),
     "latin1": ({"nodes.csv": "id,kind\nä,x\n".encode("latin1")}, [], "not UTF-8"),
     "utf-16": ({"nodes.csv": NODES.encode("utf-16")}, [], "UTF-16"),
-    "duplicate ids": ({"nodes.csv": NODES + "a,x,5\n"}, [], "two nodes with the id 'a'"),
+    "duplicate ids": ({"nodes.csv": NODES + "a,x,5\n"}, [], "has 1 id more than once: 'a'"),
     "an id missing": ({"nodes.csv": NODES + ",x,5\n"}, [], "no id in row 5"),
     "a Parquet called CSV": ({"nodes.csv": b"PAR1xxxxPAR1"}, [], "is a Parquet file"),
     "a zip called CSV": ({"nodes.csv": b"PK\x03\x04xx"}, [], "zip archive"),

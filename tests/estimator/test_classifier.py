@@ -308,10 +308,52 @@ def test_pyg_and_networkx():
     assert model.dataset_.splits[0].train.tolist() == data.train_mask[:, 0].nonzero().squeeze(1).tolist()
 
 
-def test_a_model_of_one_graph_refuses_another(user_graph, names, blocks):
-    model = ASGATClassifier("linkx", epochs=1).fit(user_graph, names)
-    with pytest.raises(AsgatError, match="belong to the nodes of one graph"):
-        model.predict(as_user_graph(Graph.from_edges([[0], [1]], 3), blocks.x[:3]))
+@pytest.fixture(scope="module")
+def linkx(user_graph, names):
+    return ASGATClassifier("linkx", epochs=20).fit(user_graph, names, mask=np.arange(100))
+
+
+def in_order(order, ids, blocks):
+    """The graph with its rows in this order, and with ids."""
+    moved = as_user_graph(Graph.from_scipy(blocks.graph.adjacency[order][:, order]), blocks.x[order])
+    return replace(moved, ids=[ids[row] for row in order])
+
+
+def test_nodes_are_matched_by_id_where_weights_belong_to_them(user_graph, names, blocks, linkx, tmp_path):
+    ids = [f"node {i}" for i in range(160)]
+    named = replace(user_graph, ids=ids)
+    model = ASGATClassifier("linkx", epochs=20).fit(named, names, mask=np.arange(100))
+    np.testing.assert_array_equal(model.predict_proba(), linkx.predict_proba())
+    model.save_pretrained(tmp_path)
+    order = np.random.default_rng(0).permutation(160)
+    moved = in_order(order, ids, blocks)
+    for same in (model, ASGATClassifier.from_pretrained(tmp_path)):
+        np.testing.assert_array_equal(same.predict_proba(moved), same.predict_proba()[order])
+        np.testing.assert_array_equal(same.predict(moved[[5, 3]]), same.predict()[order[[5, 3]]])
+        assert same.score(moved, names[order]) == same.score(named, names)
+        with pytest.raises(AsgatError, match=r"160 ids are missing \('node 0', .*160 ids are new \('0', '1', '2' and"):
+            same.predict(user_graph)
+
+
+def test_rows_without_ids_are_numbered(linkx, user_graph, blocks):
+    np.testing.assert_array_equal(linkx.predict_proba(blocks.graph, blocks.x), linkx.predict_proba())
+    order = np.random.default_rng(0).permutation(160)
+    moved = in_order(order, user_graph.ids, blocks)  # their numbers as ids
+    np.testing.assert_array_equal(linkx.predict_proba(moved), linkx.predict_proba()[order])
+    with pytest.raises(
+        AsgatError, match=r"linkx belong to the nodes of the .* 157 ids are missing \('3', '4', '5' and"
+    ):
+        linkx.predict(Graph.from_edges([[0], [1]], 3), blocks.x[:3])
+    twice = replace(user_graph, ids=["0", *user_graph.ids[:-1]])
+    with pytest.raises(AsgatError, match=r"1 id is missing \('159'\), 1 id is given more than once \('0'\)"):
+        linkx.predict(twice)
+
+
+def test_other_edges_between_the_same_nodes_are_warned_of(linkx, fitted, user_graph, blocks):
+    fewer = as_user_graph(Graph.from_edges(user_graph.edges[:, 20:], 160), blocks.x)
+    with pytest.warns(UserWarning, match="The edges differ from those of the fitted graph"):
+        assert (linkx.predict_proba(fewer) != linkx.predict_proba()).any()
+    assert fitted.predict_with_notes(fewer)[1] == []
 
 
 def test_refusals(fitted, user_graph, blocks, tmp_path):
@@ -463,9 +505,12 @@ def test_another_graph_is_predicted_by_the_models_that_can(mixed, blocks):
     mixed.partners_ = [("linkx", *bound)]
     found, notes = mixed.predict_with_notes(other)
     np.testing.assert_array_equal(found, alone)
-    assert notes == ["Predicted without linkx, whose weights belong to the nodes of the fitted graph."]
+    why = "80 ids are missing ('80', '81', '82' and 77 more)"
+    assert notes == [f"Predicted without linkx, whose weights belong to the nodes of the fitted graph: {why}."]
+    with pytest.warns(UserWarning, match="Predicted without linkx"):
+        mixed.predict(other)
     mixed.model_, mixed.config_, mixed.module_ = ("linkx", *bound)
-    with pytest.raises(AsgatError, match="belong to the nodes of one graph"):
+    with pytest.raises(AsgatError, match="belong to the nodes of the fitted graph"):
         mixed.predict(other)
 
 

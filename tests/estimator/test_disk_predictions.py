@@ -85,3 +85,17 @@ def test_what_does_not_fit_is_refused(graph, tmp_path):
     with pytest.raises(AsgatError, match="takes 6 features and knows 2 classes, but h has 3 features"):
         predict_on_disk(tmp_path / "run", other, tmp_path / "p.parquet")
     assert not list(tmp_path.glob("*p.parquet*"))
+
+
+@pytest.mark.parametrize(
+    ("model", "settings", "why"),
+    [
+        ("linkx", {}, "whose weights belong to the nodes"),
+        ("asgat-deep", {"adjacency": True, "form": "table", "order": 3, "k": 3}, "whose weights belong to the nodes"),
+        ("gcn", {}, "which needs the whole graph"),
+    ],
+)
+def test_models_that_are_not_computed_in_blocks_are_refused(model, settings, why, graph, tmp_path):
+    run(DATA, model, make_config(model, epochs=1, max_restarts=0, **settings), [0], out=tmp_path / "run")
+    with pytest.raises(AsgatError, match=f"is {model}, {why}"):
+        predict_on_disk(tmp_path / "run", graph, tmp_path / "p.parquet")

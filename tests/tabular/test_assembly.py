@@ -75,7 +75,7 @@ def test_guesses_are_reported():
         (table("e", source=["a"], target=["z"]), NODES, {}, "names the node 'z' .* does not have; add"),
         (table("e", source=["q", "a"], target=["z", "z"]), NODES, {}, "names the node 'q'"),
         (table("e", source=["a"], target=[""]), NODES, {}, "names no node in row 1"),
-        (EDGES, table("n", id=["a", "a"], f=["1", "2"]), {}, "two nodes with the id 'a'"),
+        (EDGES, table("n", id=["a", "a"], f=["1", "2"]), {}, "1 id more than once: 'a'"),
         (EDGES, table("n", id=["a", " "], f=["1", "2"]), {}, "no id in row 2"),
         (table("e", source=["a"], target=["b"], w=["heavy"]), NODES, {"weight": "w"}, "'heavy' .* is not a number"),
         (table("e", source=["a"], target=["b"], w=["-1"]), NODES, {"weight": "w"}, "is -1"),

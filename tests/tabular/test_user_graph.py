@@ -26,6 +26,30 @@ def test_nodes_can_be_selected_like_rows_of_an_array():
     assert repr(part) == "UserGraph('graph', nodes=4, edges=3, features=2, chosen=2)"
 
 
+def test_nodes_in_another_order():
+    label, split = Column.of_texts("kind", ["p", "", "q"]), Column.of_texts("part", ["train", "val", "test"])
+    weight = np.array([1.0, 2.0])
+    features = [Column.of_array("x0", np.arange(3.0))]
+    graph = UserGraph(
+        list("abc"),
+        np.array([[0, 1], [1, 2]]),
+        features,
+        weight,
+        label,
+        [split],
+        chosen=np.array([2, 0]),
+        directed=True,
+    )
+    moved = graph.reordered(np.array([2, 0, 1]))
+    assert moved.ids == ["c", "a", "b"]
+    assert [moved.ids[node] for node in moved.nodes] == ["c", "a"]
+    assert moved.graph.adjacency.toarray().tolist() == [[0, 0, 0], [0, 0, 1], [2, 0, 0]]
+    assert moved.features[0].texts() == ["2", "0", "1"]
+    assert moved.label is not None
+    assert (moved.label.texts(), moved.splits[0].texts()) == (["q", "p", ""], ["test", "train", "val"])
+    assert graph.reordered(np.arange(3)) is graph
+
+
 def test_a_column_becomes_the_label():
     columns = [Column.of_texts("kind", ["a", "b"]), Column.of_texts("f", ["1", "2"])]
     graph = UserGraph(["a", "b"], np.array([[0], [1]]), columns)

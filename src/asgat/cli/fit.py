@@ -100,8 +100,8 @@ def fit(
         classifier = _train_board(classifier, encoded, health, out, fresh)
     if classifier.belongs_to_graph:
         say(
-            "· Its weights belong to the nodes of this graph, so it cannot predict another one; "
-            "a model that can is --model asgat-plus.",
+            "· Its weights belong to the nodes of this graph, so it predicts no other nodes; "
+            "a model that does is --model asgat-plus.",
             wrap=True,
         )
     say(f"run directory: {out}")

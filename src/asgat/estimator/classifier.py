@@ -14,7 +14,7 @@ import torch
 from asgat.config import ASGATConfig, SpectralConfig, TrainConfig
 from asgat.data.dataset import Dataset
 from asgat.data.digest import dataset_digest
-from asgat.errors import AsgatError, suggest
+from asgat.errors import AsgatError, listed, suggest
 from asgat.estimator.encoded_graph import (
     USER_PROTOCOL,
     EncodedGraph,
@@ -26,11 +26,13 @@ from asgat.estimator.encoded_graph import (
 )
 from asgat.estimator.feature_table import is_table, read_labelled_table, read_table
 from asgat.estimator.health import Health, examine
+from asgat.estimator.node_matching import difference, rows_of_fitted
 from asgat.estimator.sklearn_base import SklearnClassifier
 from asgat.estimator.trained_run import HEALTH_FILE, checked_probability, encode_files, load_run, read_encoder
 from asgat.estimator.verbosity import board_lines, training_lines
 from asgat.files.lock import locked
 from asgat.files.user_file import read_user_file
+from asgat.graph import Graph
 from asgat.leaderboard.board import (
     BoardFolder,
     BoardSettings,
@@ -44,7 +46,7 @@ from asgat.leaderboard.contest import Report
 from asgat.leaderboard.field import Candidate
 from asgat.leaderboard.standings import Leaderboard
 from asgat.nn.registry import make_config, model_spec
-from asgat.tabular.caution import warn_of
+from asgat.tabular.caution import Caution, warn_of
 from asgat.tabular.column import Column
 from asgat.tabular.conversions import as_user_graph
 from asgat.tabular.user_graph import UserGraph
@@ -298,7 +300,14 @@ class ASGATClassifier(SklearnClassifier):
         return make_config(self.model, **{**values, **given, **(self.settings or {})})
 
     def predict(self, graph: Any = None, x: Any = None) -> npt.NDArray[Any]:
-        """The most likely class of every node of the fitted graph, or of another with the same columns."""
+        """The most likely class of every node of the fitted graph, or of another with the same columns.
+
+        A model whose weights belong to nodes, such as linkx, predicts the fitted nodes, found by their ids in any
+        order; the ids of a graph without any are its row numbers. Edges may be others.
+
+        Warns:
+            UserWarning: the edges are others, or a model was left out of an average because the nodes are others.
+        """
         probability = self.predict_proba(graph, x)
         return np.asarray(self.classes_[probability.argmax(axis=1)])
 
@@ -307,13 +316,25 @@ class ASGATClassifier(SklearnClassifier):
         self._check_fitted()
         if graph is None:
             return self._probability(self._inputs)
-        return self.predict_with_notes(self._read(graph, x))[0]
+        probability, notes = self.predict_with_notes(self._read(graph, x))
+        warn_of(notes)
+        return probability
 
     def predict_with_notes(self, user_graph: UserGraph) -> tuple[npt.NDArray[np.float64], list[str]]:
-        """Probabilities as in :meth:`predict_proba`, and what was noticed about the columns, in sentences."""
+        """Probabilities as in :meth:`predict_proba`, and what was noticed about the graph, in sentences.
+
+        Where the nodes are those of the fitted graph, whatever their order, they are predicted in the fitted order.
+        """
         self._check_fitted()
-        inputs, notes = self._inputs_of(user_graph)
-        return self._probability(inputs)[user_graph.nodes], notes
+        rows = rows_of_fitted(self.ids_, user_graph.ids)
+        if rows is None:
+            inputs, notes = self._inputs_of(user_graph, same_nodes=False)
+            return self._probability(inputs)[user_graph.nodes], notes
+        inputs, notes = self._inputs_of(user_graph.reordered(rows), same_nodes=True)
+        found = self._probability(inputs)
+        probability = np.empty_like(found)
+        probability[rows] = found
+        return probability[user_graph.nodes], notes
 
     @property
     def _models(self) -> list[tuple[str, TrainConfig, torch.nn.Module]]:
@@ -322,7 +343,7 @@ class ASGATClassifier(SklearnClassifier):
 
     @property
     def belongs_to_graph(self) -> bool:
-        """Whether only the fitted graph can be predicted, because all weights belong to its nodes."""
+        """Whether only the nodes of the fitted graph can be predicted, because all weights belong to them."""
         return all(model_spec(name).belongs_to_graph(config) for name, config, _ in self._models)
 
     @torch.no_grad()
@@ -373,24 +394,34 @@ class ASGATClassifier(SklearnClassifier):
         device = torch.device("cpu")
         return [make_inputs(self.dataset_, name, config, device) for name, config, _ in self._models]
 
-    def _inputs_of(self, user_graph: UserGraph) -> tuple[list[tuple[Any, ...] | None], list[str]]:
-        """The models' inputs for a graph; None for one that belongs to the nodes of another."""
-        other = user_graph.num_nodes != self.dataset_.num_nodes
-        bound = [other and model_spec(name).belongs_to_graph(config) for name, config, _ in self._models]
-        if all(bound):
+    def _inputs_of(self, user_graph: UserGraph, same_nodes: bool) -> tuple[list[tuple[Any, ...] | None], list[str]]:
+        """The models' inputs for a graph, None for those that cannot predict it, and notes in sentences.
+
+        ``same_nodes``: whether its nodes are those of the fitted graph, in that order.
+        """
+        bound = [model_spec(name).belongs_to_graph(config) for name, config, _ in self._models]
+        names = listed(list(dict.fromkeys(model[0] for model, own in zip(self._models, bound, strict=True) if own)))
+        others = difference(self.ids_, user_graph.ids) if names and not same_nodes else ""
+        if others and all(bound):
             raise AsgatError(
-                f"The weights of {self.model_} belong to the nodes of one graph; it cannot predict another graph. "
-                "Fit a model that can, such as asgat-plus (--model asgat-plus)."
+                f"The weights of {names} belong to the nodes of the fitted graph, and those of this graph differ: "
+                f"{others}. Give the same ids, in any order, or fit a model that predicts any nodes, such as "
+                "asgat-plus with its default settings (--model asgat-plus)."
             )
         dataset, notes = apply_encoding(user_graph, self.encoding_)
+        if others:
+            why = f"whose weights belong to the nodes of the fitted graph: {others}"
+            notes = [*notes, Caution(f"Predicted without {names}, {why}.")]
+        elif names and not same_edges(dataset.graph, self.dataset_.graph):
+            notes = [*notes, Caution("The edges differ from those of the fitted graph; the nodes are the same.")]
+        left_out = [own and not same_nodes for own in bound]
         if same_graph(dataset, self.dataset_):
-            return self._inputs, notes
-        if any(bound):
-            left_out = ", ".join(name for (name, _, _), is_bound in zip(self._models, bound, strict=True) if is_bound)
-            notes = [*notes, f"Predicted without {left_out}, whose weights belong to the nodes of the fitted graph."]
+            return [None if out else own for out, own in zip(left_out, self._inputs, strict=True)], notes
         device = torch.device("cpu")
-        pairs = zip(self._models, bound, strict=True)
-        return [None if b else make_inputs(dataset, name, config, device) for (name, config, _), b in pairs], notes
+        return [
+            None if out else make_inputs(dataset, name, config, device)
+            for out, (name, config, _) in zip(left_out, self._models, strict=True)
+        ], notes
 
     def _check_fitted(self) -> None:
         from sklearn.utils.validation import check_is_fitted
@@ -459,6 +490,11 @@ def _weights(module: torch.nn.Module) -> dict[str, torch.Tensor]:
 
 def same_graph(one: Dataset, other: Dataset) -> bool:
     """Whether graph and features are equal, so that inputs need not be built again."""
-    a, b = one.graph.adjacency, other.graph.adjacency
-    pairs = (a.indptr, b.indptr), (a.indices, b.indices), (a.data, b.data), (one.x, other.x)
-    return one.graph.directed == other.graph.directed and all(np.array_equal(*pair) for pair in pairs)
+    return same_edges(one.graph, other.graph) and np.array_equal(one.x, other.x)
+
+
+def same_edges(one: Graph, other: Graph) -> bool:
+    """Whether the edges, their weights and directions are equal."""
+    a, b = one.adjacency, other.adjacency
+    pairs = (a.indptr, b.indptr), (a.indices, b.indices), (a.data, b.data)
+    return one.directed == other.directed and all(np.array_equal(*pair) for pair in pairs)

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import torch
 
+from asgat.config import SpectralConfig
 from asgat.disk.disk_graph import OnDiskGraph
 from asgat.errors import AsgatError
 from asgat.estimator.predictions import summary_of_counts
 from asgat.files.atomic import TEMPORARY
 from asgat.files.user_file import ending_of
 from asgat.nn.asgat import ASGAT
+from asgat.nn.registry import model_spec
 from asgat.tabular.table import import_pyarrow
 from asgat.training.batched_asgat import BatchedASGAT
 from asgat.training.batched_deep import BatchedDeep
@@ -42,6 +44,13 @@ def predict_on_disk(
         raise AsgatError(f"Predictions of a graph on disk are written as .parquet, but {out.name} does not end so.")
     pyarrow, say = import_pyarrow(), say or (lambda text: None)
     model, name, config = load_model(run)
+    bound = model_spec(name).belongs_to_graph(config)
+    if bound or not isinstance(config, SpectralConfig):
+        why = "whose weights belong to the nodes of the fitted graph" if bound else "which needs the whole graph"
+        raise AsgatError(
+            f"A graph on disk is predicted in blocks, but the model of {run} is {name}, {why}; name a run of an asgat "
+            "model without adjacency, or give the graph as tables (--edges and --nodes)."
+        )
     dataset = graph.to_dataset()
     sizes = dataset.num_features, dataset.num_classes
     held = tuple(read_metadata(run).get(key) for key in ("in_channels", "out_channels"))

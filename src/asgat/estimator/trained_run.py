@@ -71,7 +71,7 @@ class TrainedRun:
 
     @property
     def belongs_to_graph(self) -> bool:
-        """Whether no other graph can be predicted, because all weights belong to the nodes of this one."""
+        """Whether no other nodes can be predicted, because all weights belong to those of this graph."""
         return all(model_spec(run.name).belongs_to_graph(run.config) for run in (self, *self.partners))
 
     @property

@@ -80,7 +80,7 @@ class ModelSpec:
         return AveragedModels([self.build(one, in_channels, out_channels, *own) for _ in range(config.members)])
 
     def belongs_to_graph(self, config: TrainConfig) -> bool:
-        """Whether a model with these settings has weights for the nodes of one graph, and can run on no other."""
+        """Whether a model with these settings has weights for the nodes of one graph, and predicts no others."""
         return self.per_node or bool(getattr(config, "adjacency", False))
 
 

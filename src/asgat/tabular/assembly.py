@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from asgat.errors import AsgatError, brief, listed
+from asgat.errors import AsgatError, brief, counted, listed, shown
 from asgat.files.user_file import ending_of, is_packed
 from asgat.tabular.caution import Caution
 from asgat.tabular.column import Column
@@ -205,9 +205,10 @@ def _check_ids(column: Column, where: str) -> list[str]:
     ids = _id_texts(column)
     if "" in ids:
         raise AsgatError(f"{where} has no id in row {ids.index('') + 1} (column {column.name!r}); give every node one.")
-    if len(set(ids)) < len(ids):
-        twice = Counter(ids).most_common(1)[0][0]
-        raise AsgatError(f"{where} has two nodes with the id {twice!r} (column {column.name!r}); ids must differ.")
+    twice = [name for name, times in Counter(ids).items() if times > 1]
+    if twice:
+        found = f"{counted(len(twice), 'id')} more than once: {listed([shown(name) for name in twice], 3)}"
+        raise AsgatError(f"{where} has {found} (column {column.name!r}); give every node an id of its own.")
     return ids
 
 

@@ -53,6 +53,22 @@ class UserGraph:
         """The same graph with these nodes selected, all of them for None."""
         return self._with(chosen=chosen)
 
+    def reordered(self, rows: Ints) -> Self:
+        """The same graph with its nodes in another order, ``rows[i]`` being the row that node i has now."""
+        if np.array_equal(rows, np.arange(self.num_nodes)):
+            return self
+        place = np.empty_like(rows)
+        place[rows] = np.arange(len(rows))
+        return replace(
+            self,
+            ids=[self.ids[row] for row in rows.tolist()],
+            edges=place[self.edges],
+            features=[column.take(rows) for column in self.features],
+            label=None if self.label is None else self.label.take(rows),
+            splits=[column.take(rows) for column in self.splits],
+            chosen=None if self.chosen is None else place[self.chosen],
+        )
+
     def with_label(self, name: str) -> Self:
         """The same graph with the labels in a column, which is no feature then; without any if there is no such one."""
         if self.label is not None and name in (self.columns.get("label"), self.label.name):
