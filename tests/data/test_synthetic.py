@@ -1,5 +1,3 @@
-import time
-
 import numpy as np
 import pytest
 
@@ -62,11 +60,9 @@ def test_seeded():
     assert not np.array_equal(one.y, other.y)
 
 
-def test_cost_is_linear_enough():
-    start = time.perf_counter()
-    dataset = contextual_sbm(num_nodes=200_000, num_features=4)  # squared, 320 GB
-    assert dataset.graph.num_entries == 600_000
-    assert time.perf_counter() - start < 20
+def test_many_nodes():
+    """Nothing takes memory for all pairs: with 200,000 nodes that would be 320 GB."""
+    assert contextual_sbm(num_nodes=200_000, num_features=4).graph.num_entries == 600_000
 
 
 def test_options_pass_through_the_registry():
