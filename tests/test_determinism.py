@@ -1,20 +1,17 @@
-"""The same seed gives the same numbers: bit-identical on one device, up to rounding with other numbers of threads."""
+"""The same seed and the same number of threads give the same numbers on one machine, to the last bit."""
 
 import os
 
 import pytest
 import torch
-from threadpoolctl import threadpool_limits
 
 from asgat.cli.app import app
 from asgat.cli.options import ALWAYS_DETERMINISTIC, be_deterministic, check_device
 from asgat.data import load_dataset
 from asgat.nn.registry import make_config
-from asgat.recipe import load_config
-from asgat.training import lanes
+from asgat.threads import set_threads
 from asgat.training.runner import Callbacks, run
 
-TOLERANCE = 1e-4  # of losses, between numbers of threads; docs/reliability.md
 TABLE = {"heads": 2, "k": 4, "form": "table", "candidates": 8, "order": 6, "hidden": 8}
 MODELS = {"mlp": {}, "gcn": {}, "gat": {}, "chebnet": {}, "asgat-cheb": TABLE, "asgat-plus": TABLE, "asgat-arma": TABLE}
 CUDA = pytest.param(
@@ -41,62 +38,19 @@ def restored():
         os.environ.pop("CUBLAS_WORKSPACE_CONFIG", None)
 
 
+@pytest.fixture(params=[1, 2])
+def threads(request):
+    set_threads(request.param)
+    yield request.param
+    set_threads(None)
+
+
 @pytest.mark.parametrize("device", ["cpu", CUDA])
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.usefixtures("restored")
+@pytest.mark.usefixtures("restored", "threads")
 def test_two_runs_are_bit_identical(model, device):
     check_device(device, deterministic=True)
     assert numbers(model, device) == numbers(model, device)
-
-
-def with_one_thread_and_two(train):
-    """What ``train`` returns with one thread and with two, of PyTorch and of the linear algebra of NumPy."""
-    before = torch.get_num_threads()
-    found = []
-    try:
-        for threads in (1, 2):
-            torch.set_num_threads(threads)
-            with threadpool_limits(threads, "blas"):
-                found.append(train())
-    finally:
-        torch.set_num_threads(before)
-    return found
-
-
-def same_up_to_rounding(one, two):
-    losses = [[(epoch.train_loss, epoch.val_loss) for _, epoch in history] for history in (one, two)]
-    return losses[0] == [pytest.approx(pair, abs=TOLERANCE) for pair in losses[1]]
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_small_runs_do_not_depend_on_the_number_of_threads(model):
-    one, two = with_one_thread_and_two(lambda: numbers(model))
-    assert one == two
-
-
-@pytest.mark.parametrize("model", ["gcn", "asgat-plus"])
-def test_in_larger_ones_it_changes_losses_by_rounding_only(model, monkeypatch):
-    monkeypatch.setattr(lanes, "ONE_THREAD", 0)
-    monkeypatch.setattr(lanes, "PER_THREAD", 1)
-    assert same_up_to_rounding(*with_one_thread_and_two(lambda: numbers(model, epochs=10)[1]))
-
-
-@pytest.mark.parametrize("recipe", [False, True], ids=["defaults", "recipe"])
-@pytest.mark.parametrize("model", ["asgat-exact", "asgat-cheb"])
-@pytest.mark.parametrize("name", ["texas", "wisconsin"])
-def test_on_small_graphs_with_many_equal_scores_it_changes_nothing(name, model, recipe, real_data):
-    data = load_dataset(name, data_dir=real_data)
-    short = {"epochs": 10, "patience": 99, "max_restarts": 0}
-    config = load_config(name, model, short) if recipe else make_config(model, **short)
-
-    def train():
-        history = []
-        run(data, model, config, [0, 1], callbacks=Callbacks(progress=lambda i, epoch: history.append((i, epoch))))
-        return history
-
-    one, two = with_one_thread_and_two(train)
-    assert len(one) == 20
-    assert one == two
 
 
 @pytest.mark.usefixtures("restored")

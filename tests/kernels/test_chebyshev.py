@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from tests.kernels.devices import DEVICES, captured, opcheck, same_for_any_threads
+from tests.kernels.devices import DEVICES, captured, close_for_any_threads, opcheck
 from tests.strategies import ZOO
 from torch import Tensor
 
@@ -145,7 +145,7 @@ def test_a_head_does_not_depend_on_the_others(monkeypatch, rows):
 
 
 @pytest.mark.parametrize("rows", [512, cpu.ROWS])
-def test_any_number_of_threads(monkeypatch, rows):
+def test_several_threads(monkeypatch, rows):
     monkeypatch.setattr(cpu, "ROWS", rows)
     graph = Graph.from_edges(np.random.default_rng(0).integers(0, 3000, (2, 9000)), 3000)
     c, x = problem(graph, (1, 2, 2, 32), 4, dtype=torch.float32)
@@ -155,7 +155,7 @@ def test_any_number_of_threads(monkeypatch, rows):
         out = chebyshev_filter(*arrays, c, x)
         return out.detach(), *torch.autograd.grad(out.sin().sum(), x)
 
-    same_for_any_threads(step)
+    close_for_any_threads(step)
 
 
 def test_other_precisions_are_promoted():

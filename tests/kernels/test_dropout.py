@@ -4,7 +4,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.kernels.devices import DEVICES, same_for_any_threads
+from tests.kernels.devices import DEVICES, close_for_any_threads
 from torch import Tensor
 
 from asgat.kernels import dropout, dropout_runs, dropout_seeds, plain
@@ -63,14 +63,14 @@ def test_non_contiguous_input() -> None:
     assert ((out == 0) | (out == 2 * x)).all()
 
 
-def test_number_of_threads_does_not_show() -> None:
+def test_several_threads() -> None:
     x = torch.randn(1000, 1000)
 
     def compute() -> tuple[Tensor, ...]:
         torch.manual_seed(0)
         return (dropout(x, 0.3),)
 
-    same_for_any_threads(compute)
+    close_for_any_threads(compute)
 
 
 # -- several runs at once ---------------------------------------------------------------------------
@@ -139,6 +139,6 @@ def test_a_stack_of_one_drops_as_a_single_run(device: str) -> None:
         assert torch.equal(dropout(x.to(device), (0.4,)).cpu(), expected)
 
 
-def test_runs_with_any_number_of_threads() -> None:
+def test_runs_with_several_threads() -> None:
     x, p, seeds = torch.randn(3, 400_000), torch.full((3,), 0.4).double(), torch.tensor([1, 2**61, 3])
-    same_for_any_threads(lambda: (dropout_runs(x, p, seeds),))
+    close_for_any_threads(lambda: (dropout_runs(x, p, seeds),))

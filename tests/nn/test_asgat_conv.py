@@ -447,7 +447,7 @@ def test_compiled_without_a_graph_break(arguments, backend, form, monkeypatch):
     compiled = torch.compile(conv, fullgraph=True, backend=backend)
     actual = output_and_gradients(conv, compiled, x, operator)
     for a, e in zip(actual, expected, strict=True):
-        torch.testing.assert_close(a, e, atol=1e-6, rtol=1e-5)
+        torch.testing.assert_close(a, e, atol=1e-5, rtol=1e-4)
     assert counters["stats"]["unique_graphs"] == 1
     assert not counters["graph_break"]
     torch._dynamo.reset()

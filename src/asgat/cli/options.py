@@ -11,7 +11,9 @@ from asgat.cli.output import check_json, detail, notes
 from asgat.errors import AsgatError, counted
 from asgat.threads import set_threads
 
-ALWAYS_DETERMINISTIC = "--deterministic has no effect on the CPU, where the same seed always gives the same numbers."
+ALWAYS_DETERMINISTIC = (
+    "--deterministic has no effect on the CPU, where the same seed and number of threads always give the same numbers."
+)
 
 
 def complete_dataset(incomplete: str) -> list[str]:

@@ -32,7 +32,7 @@ def attention_sum(
     .. math:: out_{nh} = \sum_j \mathrm{dropout}(\mathrm{softmax}(score_{hn}))_j \, x_{index_{hnj}} + bias_h
 
     with gradients to ``score``, ``x`` and ``bias``. The mask is that of :func:`asgat.kernels.dropout` of the weights.
-    On the CPU only, see :func:`fits_attention_sum`. Every sum has a fixed order, for any number of threads and runs.
+    On the CPU only, see :func:`fits_attention_sum`. Every sum has a fixed order, for any number of runs.
 
     Cost: O(R · H · N · K · F) time forward and backward; O(R · H · N · K) memory in addition to the outputs.
 

@@ -41,7 +41,7 @@ def dropout(x: Tensor, p: Probability, training: bool = True) -> Tensor:
 
     On the CPU, where PyTorch draws its masks one number after the other, each entry is decided by a hash of its place
     and of a seed, in parallel, and the gradient computes the mask again instead of storing it. The seed comes from
-    PyTorch's generator: ``torch.manual_seed`` repeats a run, with any number of threads.
+    PyTorch's generator: ``torch.manual_seed`` repeats a run.
 
     With one probability per run in a tuple, ``x`` is that of stacked runs, [R, ...], or [1, ...] shared by all of them:
     see :func:`dropout_runs`. Of a stack of one ``x`` is as for a single run. Nothing is drawn where all p are 0.

@@ -21,7 +21,7 @@ def gather_linear(
     .. math:: out_v = \Big[ first_v, \; \Vert_h \sum_j weight_{vhj} \, x_{index_{vhj}}, \; others_v \Big] \, W + b
 
     with gradients to all but ``index``. The sums and the joined rows, H and more times as large as the output, are
-    never stored: the gradient computes them again. The same numbers come out for any number of threads.
+    never stored: the gradient computes them again.
 
     Cost: O(N · (H · K · F + in · out)) time; in addition to the output and to the gradients of the inputs, a block of
     memory forward, and O(N · F) backward, where one h follows the other.

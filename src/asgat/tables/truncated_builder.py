@@ -60,8 +60,7 @@ def build_truncated(
     and ``below`` are NaN. A row is complete if S holds everything within R hops and all of it is a candidate.
 
     O(keep · degree + R · keep) time per row, with degrees above 256 (or ``candidates``, if more) counted as 256 except
-    v's; O(keep · degree) memory per thread and, during preparation, 48 bytes per node and 40 per entry of X. The table
-    does not depend on the number of threads.
+    v's; O(keep · degree) memory per thread and, during preparation, 48 bytes per node and 40 per entry of X.
 
     Args:
         shifted, order, rows, dtype, progress: as for :func:`~asgat.tables.exact_builder.build_exact`.

@@ -17,7 +17,7 @@ from asgat.training.run_state import Run, State
 
 # Multiply-adds of a forward pass. An epoch takes about a nanosecond for each on one core, and 2 to 5 ms at least.
 DENSE = 16  # multiply-adds of a product of dense matrices that take as long as one of a sparse product
-ONE_THREAD = 120_000_000  # up to here a run is computed by one thread, whatever the machine: its numbers are the same
+ONE_THREAD = 120_000_000  # up to here a run is computed by one thread, whatever the machine
 PER_THREAD = 40_000_000  # beyond, every thread gets at least so much, or starting and waiting cost more than it saves
 # Attended pairs of nodes in one layer, heads · N · k:
 SEVERAL_LANES = 50_000  # from here on several runs at the same time pay; below, most of an epoch is Python's overhead

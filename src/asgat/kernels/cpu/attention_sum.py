@@ -43,7 +43,7 @@ def attention_sum_grad(
     """Gradients to the scores and to x."""
     runs, heads, rows, size = weight.shape
     work, own_bytes = x.size(-1) * weight[0].numel(), x.element_size() * x[0].numel()
-    # By the size of a run alone: the order of sums must not depend on threads or on other runs.
+    # By the size of a run alone: the order of sums must not depend on other runs.
     scatter = needs_x and work < SERIAL_WORK and own_bytes <= SCATTERED
     to_score, grad, by_row = torch.empty(weight.shape, dtype=weight.dtype), grad.contiguous(), index.transpose(1, 2)
     to_x = torch.zeros(x.shape if scatter else (0, 0, 0), dtype=x.dtype)

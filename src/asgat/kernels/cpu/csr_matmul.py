@@ -9,8 +9,8 @@ SUM = 0  # mode of PyTorch's bag kernel
 
 
 def csr_matmul(indptr: Tensor, index: Tensor, value: Tensor, dense: Tensor) -> Tensor:
-    """PyTorch's bag kernel keeps the sums of a row in registers, unlike compiled loops. One thread sums a row in order
-    of its entries, so the result does not depend on the number of threads."""
+    """PyTorch's bag kernel keeps the sums of a row in registers, unlike compiled loops. One thread sums a row, in
+    order of its entries."""
     if dense.dim() == 3:
         runs, size, width = dense.shape
         run = torch.arange(runs).unsqueeze(1)

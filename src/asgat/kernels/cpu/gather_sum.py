@@ -49,7 +49,7 @@ def gather_sum_grad_weight(grad: Tensor, x: Tensor, index: Tensor) -> Tensor:
 
 
 # A large output is processed in buckets that fit a core's cache: entries are sorted into the buckets of their targets,
-# in their order, and then added bucket by bucket. Every sum has the order of the entries for any number of threads.
+# in their order, and then added bucket by bucket. Every sum has the order of the entries.
 
 
 @compiled(RELAXED)

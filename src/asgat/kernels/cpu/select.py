@@ -54,7 +54,7 @@ def select_top_grad(value: Tensor, position: Tensor, grad: Tensor) -> Tensor:
         return _sum_rows(value, position, grad)
     heads, rows, _ = position.shape
     orders = value.size(1)
-    # The number of partial sums depends on the rows alone: the result must not depend on the number of threads.
+    # The number of partial sums depends on the rows alone, not on which thread is first: a run can be repeated.
     parts = max(1, min(64, rows // 64))
     partial = grad.new_zeros(parts, heads, orders)
     arguments = *_bits(value), view(position), view(grad), partial.numpy()
