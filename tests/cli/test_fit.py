@@ -599,7 +599,7 @@ def test_a_copy_of_the_label_is_left_out_and_said_unless_the_user_keeps_it(asgat
     add_column("group", lambda i, row: {"buyer": "1", "seller": "2"}.get(row["kind"], str(1 + i % 2)))
     code, output, errors = asgat(*FIT, *QUICK)
     assert code == 0, errors
-    assert "! 'group' tells the class of the labelled nodes, as a copy of the label does: left out." in flat(output)
+    assert "! 'group' tells the class of training and validation nodes, as a copy" in flat(output)
     write_graph(seed=1)
     assert asgat("predict", "run", "--edges", "edges.csv", "--nodes", "nodes.csv", "-o", "p.csv")[0] == 0
     write_graph()

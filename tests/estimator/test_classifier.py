@@ -556,7 +556,7 @@ def of_pyg(blocks, x, _):
 def test_a_copy_of_the_label_among_the_features_is_left_out(make, blocks):
     leaking = np.concatenate([blocks.x, blocks.y[:, None]], axis=1).astype(np.float32)
     graph = make(blocks, leaking, {})
-    with pytest.warns(UserWarning, match="'x8' tells the class of the labelled nodes, as a copy of the label does"):
+    with pytest.warns(UserWarning, match="'x8' tells the class of training and validation nodes, as a copy"):
         model = ASGATClassifier(**ONE_EPOCH).fit(graph, blocks.y)
     assert model.dataset_.num_features == 8
     assert any("'x8' tells" in change for change in model.health_.changes)

@@ -16,7 +16,7 @@ NEEDS_SCIPY_ARRAY_API = "check_array_api_input"  # runs if the variable is set b
 
 
 @pytest.mark.filterwarnings("ignore:There are no edges")
-@pytest.mark.filterwarnings("ignore:'x[0-9]+'.* the class of the labelled nodes, as a copy of the label does")
+@pytest.mark.filterwarnings("ignore:'x[0-9]+'.* the class of training and validation nodes, as a copy")
 @parametrize_with_checks([SMALL], expected_failed_checks=lambda _: CANNOT_APPLY, xfail_strict=True)
 def test_check(estimator, check):
     check(estimator)

@@ -81,6 +81,13 @@ def test_the_baseline_is_the_majority_class_or_a_half():
     assert baseline_score(DATA.y, SPLIT, "roc_auc") == 0.5
 
 
+@pytest.mark.parametrize("metric", ["micro_f1", "macro_f1", "log_loss", "roc_auc"])
+def test_the_baseline_does_not_depend_on_labels_of_test_nodes(metric):
+    y = DATA.y.copy()
+    y[SPLIT.test] = 7
+    assert baseline_score(y, SPLIT, metric) == baseline_score(DATA.y, SPLIT, metric)
+
+
 def test_splits_without_a_baseline_are_refused():
     with pytest.raises(AsgatError, match="no validation nodes"):
         baseline_score(DATA.y, Split(SPLIT.train, SPLIT.val[:0], SPLIT.test), "micro_f1")

@@ -274,7 +274,7 @@ def _homophily(health: Health) -> str:
         return f"{value}: no labelled node has a labelled neighbour"
     alone = sum(health.classes.values()) - health.judged
     missing = f"; {alone:,} labelled nodes have no labelled neighbour and count as 0" if alone else ""
-    return f"{value}: the mean share of a node's neighbours that are of its class{missing}"
+    return f"{value}: the mean share of a node's neighbours that are of its class, over all labelled nodes{missing}"
 
 
 def _class_counts(classes: dict[str, int]) -> str:

@@ -46,6 +46,16 @@ class Split:
         """The three parts by name, each as a mask [num_nodes]."""
         return {part: np.isin(np.arange(num_nodes), nodes) for part, nodes in self.parts().items()}
 
+    def visible(self, y: Ints) -> Ints:
+        """The labels [N] that may be learned from and chosen by: those of training and validation nodes, elsewhere -1.
+
+        Whatever is trained, chosen, advised or left out reads these; the others are for scores.
+        """
+        nodes = np.concatenate([self.train, self.val])
+        found = np.full_like(y, -1)
+        found[nodes] = y[nodes]
+        return found
+
     def __repr__(self) -> str:
         return f"Split(train={len(self.train)}, val={len(self.val)}, test={len(self.test)})"
 

@@ -102,6 +102,9 @@ def encode_user_graph(
 ) -> EncodedGraph:
     """Encodes features and labels of a graph and splits its labelled nodes.
 
+    Which columns are left out is decided by labels of training and validation nodes. All splits share the columns, and
+    these must not depend on how many splits are taken: the first, whose model is the one that is kept, decides.
+
     Args:
         y: labels of its selected nodes; None takes those it has.
         mask: nodes to learn from, as a mask or as indices; None takes the graph's split, or its selected nodes, or
@@ -115,9 +118,7 @@ def encode_user_graph(
     label = label_column(user_graph, y)
     codes, classes = encode_labels(label, notes)
     mask, named = user_graph.chosen if mask is None else mask, [column.name for column in user_graph.splits]
-    user_graph, leaks, unused = _leave_out(user_graph, codes, mask is not None, notes)
-    if y is not None or user_graph.columns.get("label") is None:
-        _check_label_is_no_feature(leaks, label)
+    user_graph, unused = _take_splits(user_graph, codes, mask is not None, notes)
     given = val_mask is not None if mask is not None else bool(user_graph.splits)
 
     def draw(repeat: int, notes: list[str]) -> Split:
@@ -158,6 +159,10 @@ def encode_user_graph(
     if len(names) > 1:
         used = "taken in turn" if repeats >= len(names) else f"of which the first {repeats} are used"
         notes.append(f"There are {len(names)} splits, {used if repeats > 1 else 'of which the first is used'}.")
+    visible = splits[0].visible(codes)
+    leaks = _leave_out(user_graph, visible, unused, notes)
+    if y is not None or user_graph.columns.get("label") is None:
+        _check_label_is_no_feature(leaks, replace(label, missing=visible < 0))
     encoder = FeatureEncoder.fit(user_graph.features, unused)
     x, _ = encoder.transform(user_graph.features, user_graph.graph)
     dataset = Dataset(user_graph.name, user_graph.graph, x, codes, tuple(splits), len(classes), metric, USER_PROTOCOL)
@@ -165,11 +170,10 @@ def encode_user_graph(
     return EncodedGraph(user_graph, dataset, encoding, [*notes, *encoder.notes], given)
 
 
-def _leave_out(
+def _take_splits(
     user_graph: UserGraph, codes: npt.NDArray[np.int64], masked: bool, notes: list[str]
-) -> tuple[UserGraph, list[Column], set[str]]:
-    """The graph with the splits its columns hold, unless there is one; the columns that reveal the label; and the names
-    of all that are no features."""
+) -> tuple[UserGraph, set[str]]:
+    """The graph with the splits its columns hold, unless there is one, and the names of such columns."""
     unused: set[str] = set()
     splits, said = list[Column](), dict[str, list[str]]()
     for columns, parts in find_splits(user_graph.features):
@@ -188,15 +192,22 @@ def _leave_out(
     for what, held in said.items():
         own = list(dict.fromkeys(held))  # a mask may belong to several splits
         notes.append(Caution(f"{quoted(own)} {'say' if len(own) > 1 else 'says'} which part a node is in{what}"))
-    user_graph = user_graph.with_splits(splits) if splits else user_graph
+    return user_graph.with_splits(splits) if splits else user_graph, unused
+
+
+def _leave_out(
+    user_graph: UserGraph, visible: npt.NDArray[np.int64], unused: set[str], notes: list[str]
+) -> list[Column]:
+    """The columns that reveal the label, which are added to those that are no features."""
     features = [column for column in user_graph.features if column.name not in unused]
-    leaks = forms_of_label([column for column in features if column.name not in user_graph.declared], codes)
+    leaks = forms_of_label([column for column in features if column.name not in user_graph.declared], visible)
     if leaks:
         names = quoted([column.name for column in leaks])
         notes.append(
             Caution(
-                f"{names} {'tell' if len(leaks) > 1 else 'tells'} the class of the labelled nodes, as a copy of the "
-                "label does: left out. If new nodes have such values, too, `--categorical` or `--numeric` keeps them."
+                f"{names} {'tell' if len(leaks) > 1 else 'tells'} the class of training and validation nodes, as a "
+                "copy of the label does: left out. If new nodes have such values, too, `--categorical` or `--numeric` "
+                "keeps them."
             )
         )
         unused.update(column.name for column in leaks)
@@ -206,11 +217,11 @@ def _leave_out(
         found = [name for name, look in looks if look == kind]
         if found:
             notes.append(f"{quoted(found)} may be {what}")
-    return user_graph, leaks, unused
+    return leaks
 
 
 def _check_label_is_no_feature(leaks: Sequence[Column], label: Column) -> None:
-    """Refuses labels that are also given as a feature: of the same type, and equal at every labelled node."""
+    """Refuses labels that are also given as a feature: of the same type, and equal wherever they are not missing."""
     rows = np.flatnonzero(~label.missing)
     own = label.take(rows)
     for column in leaks:

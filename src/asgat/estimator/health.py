@@ -11,6 +11,7 @@ import numpy as np
 from asgat.config import ASGATConfig
 from asgat.data.dataset import Dataset
 from asgat.errors import AsgatError, counted
+from asgat.graph.graph import Floats, Graph, Ints
 from asgat.graph.homophily import adjusted_homophily, beta, edge_homophily, node_homophily
 from asgat.nn.memory_plan import choose_form
 from asgat.tabular.user_graph import MOST_ONE_WAY, UserGraph
@@ -32,7 +33,9 @@ class Advice:
 
 @dataclass(frozen=True)
 class Health:
-    """Figures of a graph; β as in :mod:`asgat.graph.homophily`, over the labelled nodes.
+    """Figures of a graph; β as in :mod:`asgat.graph.homophily`, over all labelled nodes.
+
+    Labels of test nodes count in these figures, and in nothing else: ``advice`` is of training and validation nodes.
 
     Args:
         judged: labelled nodes with a labelled neighbour; the others count 0 in β.
@@ -93,10 +96,7 @@ def examine(user_graph: UserGraph, dataset: Dataset, class_names: Sequence[str],
     loops = int((low == high).sum())
     distinct = len(np.unique(low * graph.num_nodes + high))
     repeated = ends.shape[1] - distinct
-    row, col = graph.undirected.edge_index()
-    labelled = (row != col) & (y[row] >= 0) & (y[col] >= 0)
-    judged = np.bincount(row[labelled], minlength=graph.num_nodes) > 0
-    share = node_homophily(graph, y)[judged]
+    share, seen = _judged(graph, y), _judged(graph, dataset.splits[0].visible(y))
     sizes = np.bincount(graph.components)
     between = graph.num_entries - int((graph.adjacency.diagonal() > 0).sum())
     changes = list(changes)
@@ -130,7 +130,7 @@ def examine(user_graph: UserGraph, dataset: Dataset, class_names: Sequence[str],
         classes={name: int((y == number).sum()) for number, name in enumerate(class_names)},
         unlabelled=int((y < 0).sum()),
         beta=beta(graph, y),
-        judged=int(judged.sum()),
+        judged=len(share),
         beta_histogram=np.histogram(share, bins=BINS, range=(0.0, 1.0))[0].tolist(),
         edge_homophily=edge_homophily(graph, y),
         adjusted_homophily=adjusted_homophily(graph, y),
@@ -138,27 +138,35 @@ def examine(user_graph: UserGraph, dataset: Dataset, class_names: Sequence[str],
         features=dataset.num_features,
         parts={part: len(nodes) for part, nodes in dataset.splits[0].parts().items()},
         changes=changes,
-        advice=advise(dataset, float(share.mean()) if len(share) else None, mean_degree, largest),
+        advice=advise(dataset, float(seen.mean()) if len(seen) else None, mean_degree, largest),
         directed=graph.directed,
         reciprocal=user_graph.reciprocal,
     )
 
 
+def _judged(graph: Graph, y: Ints) -> Floats:
+    """β_v of the nodes that have a label and a labelled neighbour."""
+    row, col = graph.undirected.edge_index()
+    labelled = (row != col) & (y[row] >= 0) & (y[col] >= 0)
+    return np.asarray(node_homophily(graph, y)[np.unique(row[labelled])])
+
+
 def advise(dataset: Dataset, beta: float | None, mean_degree: float, largest: int) -> list[Advice]:
     """Settings from figures: rules of thumb from the recipes, whose settings were chosen on validation nodes.
 
-    ``beta`` is the mean β_v of the nodes with a labelled neighbour, None without any; ``largest`` the number of nodes
-    of the largest component.
+    ``beta`` is the mean β_v of the training and validation nodes with such a neighbour, None without any; ``largest``
+    the number of nodes of the largest component.
     """
     entries = dataset.graph.num_entries
+    shown = "" if beta is None else f"β is {beta:.2f} over training and validation nodes"
     if beta is None:
-        k, why = 9, "no labelled node has a labelled neighbour, so β is not known"
+        k, why = 9, "no training or validation node has another as a neighbour, so β is not known"
     elif beta >= HOMOPHILIC:
-        k, why = 12, f"β is {beta:.2f}: neighbours are alike, and more of them are more informative"
+        k, why = 12, f"{shown}: neighbours are alike, and more of them are more informative"
     elif mean_degree >= DENSE:
-        k, why = 6, f"β is {beta:.2f} and a node has {mean_degree:.0f} neighbours: few of them are informative"
+        k, why = 6, f"{shown}, and a node has {mean_degree:.0f} neighbours: few of them are informative"
     else:
-        k, why = 9, f"β is {beta:.2f}: neighbours differ, so attention is limited to the best"
+        k, why = 9, f"{shown}: neighbours differ, so attention is limited to the best"
     if largest <= k:
         k, why = max(1, largest - 1), f"the largest component has {largest} nodes"
     if entries > LARGE:

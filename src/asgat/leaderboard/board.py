@@ -264,6 +264,7 @@ def make_board(
 ) -> Leaderboard:
     """The table of all repeats."""
     metric, first = settings.metric, contests[0]
+    truth = first.bench.datasets[False].y
     has_test = all(len(contest.split.test) for contest in contests)
     tests: dict[str, list[NodePredictions]] = {}
     rows = []
@@ -274,7 +275,7 @@ def make_board(
         found = [(c, n) for c, n in zip(contests, best, strict=True) if n is not None]
         if has_test and len(found) == len(contests) and all(n not in c.skipped for c, n in found):
             each = [(c, to_probability(c.trials[n, 0].logits(c.bench.task(c.candidates[n])))) for c, n in found]
-            tests[name] = [NodePredictions.of(c.split, c.labels, probability) for c, probability in each]
+            tests[name] = [NodePredictions.of(c.split, truth, probability) for c, probability in each]
         rows.append(
             Row(
                 name,

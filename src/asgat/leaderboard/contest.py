@@ -55,6 +55,7 @@ class Contest:
         repeat: number of the split; it is part of the keys of its trials.
         start, end: shares of the clock's time between which this repeat runs.
         given: whether the split is the user's.
+        labels: those of training and validation nodes, [N]; -1 elsewhere.
         trials: of every candidate that was tried, by number and fold.
         skipped: candidates that were not tried, and why.
         cut: whether the time limit changed what was trained.
@@ -79,7 +80,7 @@ class Contest:
 
     def __post_init__(self) -> None:
         dataset = self.bench.datasets[False]
-        self.labels, self.metric = dataset.y, dataset.metric
+        self.labels, self.metric = self.split.visible(dataset.y), dataset.metric
         count = 1 + sum(folds for _, folds in self.rounds)
         self.folds = fold_splits(self.split, self.labels, count, self.seed, self.given)
 

@@ -105,7 +105,7 @@ def baseline_score(labels: npt.NDArray[np.int64], split: Split, metric: str) -> 
     train, val = labels[split.train], labels[split.val]
     if metric == "micro_f1":
         return majority_share(train, val)
-    guessed = guess(train, int(labels.max()) + 1, len(val))
+    guessed = guess(train, int(max(train.max(), val.max())) + 1, len(val))
     if metric == "log_loss":
         return -log_loss(val, guessed)
     return 0.5 if metric == "roc_auc" else macro_f1(val, guessed.argmax(axis=1))
