@@ -15,7 +15,7 @@ import pytest
 from asgat.errors import AsgatError
 from asgat.tuning.evaluation import TrialScore
 from asgat.tuning.space import Range, SearchSpace, Space
-from asgat.tuning.storage import Journal, open_storage
+from asgat.tuning.storage import Journal, open_storage, optuna
 from asgat.tuning.tuner import Tuner, next_position, position
 
 pytest.importorskip("optuna")
@@ -205,6 +205,23 @@ def test_a_trial_that_another_worker_finished_is_left_alone(tmp_path):
     assert reported == []
     worker._release(worker.study.trials[0])
     assert states(worker) == ["COMPLETE"]
+
+
+@pytest.mark.parametrize("step", ["worker", "beat"])
+def test_a_trial_that_a_worker_taken_for_lost_finishes_after_all_is_passed_over(step, tmp_path, monkeypatch):
+    """Another worker has just asked for it, and is about to write to it."""
+    worker = tuner(tmp_path / "j")
+    write = worker.storage.set_trial_user_attr
+
+    def finished_before(trial_id, key, value):
+        if key == step:
+            monkeypatch.setattr(worker.storage, "set_trial_user_attr", write)
+            worker.storage.set_trial_state_values(trial_id, optuna.trial.TrialState.COMPLETE, [0.5])
+        write(trial_id, key, value)
+
+    monkeypatch.setattr(worker.storage, "set_trial_user_attr", finished_before)
+    worker.run(evaluate, 3)
+    assert states(worker) == ["COMPLETE"] * 3
 
 
 def test_surplus_trials_are_discarded_also_if_their_worker_dies(tmp_path):

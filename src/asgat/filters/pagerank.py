@@ -20,7 +20,8 @@ class PageRankFilter(SpectralFilter):
         alpha: probability of a walk to return to its start.
 
     Example:
-        >>> PageRankFilter(heads=1, steps=2, alpha=0.5)(torch.tensor([0.0, 1.0, 2.0])).flatten().tolist()
+        >>> response = PageRankFilter(heads=1, steps=2, alpha=0.5)(torch.tensor([0.0, 1.0, 2.0]))
+        >>> response.flatten().round(decimals=3).tolist()
         [1.0, 0.5, 0.5]
     """
 

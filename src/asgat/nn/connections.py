@@ -31,7 +31,7 @@ def gcn_layer(graph: Graph, x: Tensor, weight: Tensor, operator: OperatorFactory
     ``x`` [N, in] and ``weight`` [in, out], and differentiable in both.
 
     Example:
-        >>> gcn_layer(Graph.from_edges([[0], [1]], 3), torch.eye(3), torch.eye(3)).round(decimals=6).abs().tolist()
+        >>> gcn_layer(Graph.from_edges([[0], [1]], 3), torch.eye(3), torch.eye(3)).round(decimals=3).abs().tolist()
         [[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]
     """
     made = _make(operator, graph.with_self_loops("add"), 1, x.dtype, x.device)

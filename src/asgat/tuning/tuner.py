@@ -126,27 +126,28 @@ class Tuner:
         for _ in range(count):
             if batch is not None and next_position(self._trials()) // self.batch != batch:
                 break  # the trials of a batch are drawn from the same finished trials
-            with self.worker.exclusive():
-                trial = self.study.ask()
-                trial.set_user_attr("worker", self.worker.name)
-            stamp(trial)
-            everything = self._trials()
-            if sum(before.state.name != "FAIL" for before in everything[: trial.number]) >= trials:
-                trial.set_user_attr(SURPLUS, True)  # other workers asked at the same time
-                self.study.tell(trial, state=optuna.trial.TrialState.FAIL)
-                break
-            place = position(everything[trial.number], everything)
-            batch = place // self.batch if batch is None else batch
-            self.study.sampler = self._sampler(place, fixed)
-            for key, values in self.search.space.items():
-                if key in trial.params:  # drawn by a lost worker: what follows is drawn as it would have been
-                    known = everything[trial.number]
-                    self.study.sampler.sample_independent(self.study, known, key, known.distributions[key])
-                _suggest(trial, key, values)
-            fixed = fixed or {key: value for key, value in trial.params.items() if key not in BATCHED}
-            asked.append(trial)
-            if set(self.search.space).isdisjoint(BATCHED):  # all trials of the batch would be the same
-                break
+            with suppress(optuna.exceptions.UpdateFinishedTrialError):  # a worker taken for lost finished it after all
+                with self.worker.exclusive():
+                    trial = self.study.ask()
+                    trial.set_user_attr("worker", self.worker.name)
+                stamp(trial)
+                everything = self._trials()
+                if sum(before.state.name != "FAIL" for before in everything[: trial.number]) >= trials:
+                    trial.set_user_attr(SURPLUS, True)  # other workers asked at the same time
+                    self.study.tell(trial, state=optuna.trial.TrialState.FAIL)
+                    break
+                place = position(everything[trial.number], everything)
+                batch = place // self.batch if batch is None else batch
+                self.study.sampler = self._sampler(place, fixed)
+                for key, values in self.search.space.items():
+                    if key in trial.params:  # drawn by a lost worker: what follows is drawn as it would have been
+                        known = everything[trial.number]
+                        self.study.sampler.sample_independent(self.study, known, key, known.distributions[key])
+                    _suggest(trial, key, values)
+                fixed = fixed or {key: value for key, value in trial.params.items() if key not in BATCHED}
+                asked.append(trial)
+                if set(self.search.space).isdisjoint(BATCHED):  # all trials of the batch would be the same
+                    break
         return asked
 
     def _sampler(self, place: int, fixed: dict[str, Any]) -> Any:
