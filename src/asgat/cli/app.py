@@ -79,18 +79,18 @@ for title, commands in {"Your graph": YOUR_GRAPH, "Benchmarks": BENCHMARKS, "Res
 app.add_typer(bench, name="bench", rich_help_panel="Research")
 
 
-def main() -> None:
-    """Runs the command line; bad input is reported in a sentence with exit code 2."""
+def main(commands: typer.Typer = app) -> None:
+    """Runs a command line, this one by default; bad input is reported in a sentence with exit code 2."""
     wait_passively()
     with checked_streams():
-        _run()
+        _run(commands)
 
 
-def _run() -> None:
+def _run(commands: typer.Typer) -> None:
     start = perf_counter()
     begin_output()
     try:
-        app(standalone_mode=True)
+        commands(standalone_mode=True)
     except AsgatError as error:
         fail(str(error))
     except (RuntimeError, MemoryError) as error:
@@ -118,7 +118,7 @@ def print_version(wanted: bool) -> None:
 
 
 @app.callback()
-def _root(
+def root(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=print_version)
     ] = False,
