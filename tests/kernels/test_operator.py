@@ -7,6 +7,7 @@ import torch
 from tests.kernels.devices import opcheck
 from torch import Tensor
 
+from asgat.errors import AsgatError
 from asgat.kernels.operator import Operator
 
 calls: list[str] = []
@@ -36,6 +37,15 @@ def test_value_and_gradient() -> None:
     x = torch.randn(4, dtype=torch.float64, requires_grad=True)
     torch.testing.assert_close(cube(x, 2.0), 2 * x**3)
     assert torch.autograd.gradcheck(lambda y: cube(y, 2.0), x)
+
+
+@pytest.mark.parametrize("call", [cube, cube.registered], ids=["eager", "registered"])
+def test_a_second_derivative_is_refused(call: Any) -> None:
+    x = torch.randn(4, dtype=torch.float64, requires_grad=True)
+    (grad,) = torch.autograd.grad(call(x, 2.0).sum(), x, create_graph=True)
+    torch.testing.assert_close(grad, 6 * x**2)
+    with pytest.raises(AsgatError, match="first derivatives only"):
+        torch.autograd.grad(grad.sum(), x)
 
 
 def test_compiled_it_is_one_operator() -> None:

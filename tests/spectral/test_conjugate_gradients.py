@@ -60,3 +60,16 @@ def test_the_gradient_of_a_solution_is_another_solution():
     assert torch.autograd.gradcheck(
         lambda x: Solve.apply(x, lambda right: torch.einsum("mn,nhb->mhb", inverse, right)), (signal,)
     )
+
+
+def test_second_derivatives_pass_through_solutions_not_through_steps():
+    root = torch.randn(5, 5, dtype=DOUBLE, generator=torch.Generator().manual_seed(0))
+    matrix = root @ root.t() + torch.eye(5, dtype=DOUBLE)
+
+    def solve(right):
+        return conjugate_gradients(lambda signal: torch.einsum("mn,nhb->mhb", matrix, signal), right, 100)[0]
+
+    signal = torch.randn(5, 1, 2, dtype=DOUBLE)
+    signal[:, :, 1] = 0.0  # takes no step
+    signal.requires_grad_()
+    assert torch.autograd.gradgradcheck(lambda x: Solve.apply(x, solve) ** 2, (signal,))

@@ -11,6 +11,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from asgat.distributed.process_group import Group
+from asgat.kernels.once_differentiable import once_differentiable
 
 
 def block_bounds(num_nodes: int, ranks: int, cost: Callable[[int], float] = float) -> npt.NDArray[np.int64]:
@@ -88,6 +89,7 @@ class _Exchange(torch.autograd.Function):
         return out
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         exchange = ctx.exchange
         back = grad.new_empty(exchange.rows.numel(), grad.size(1))
@@ -108,5 +110,6 @@ class _Shared(torch.autograd.Function):
         return weight.to(torch.float64, copy=True)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         return ctx.group.sum(grad.clone(memory_format=torch.contiguous_format)).to(ctx.dtype), None

@@ -8,6 +8,7 @@ from torch import Tensor
 from asgat.kernels.backend import is_compiled, kernel
 from asgat.kernels.dropout import Probability, draw_seeds, drops
 from asgat.kernels.gather_sum import grad_to_bias
+from asgat.kernels.once_differentiable import once_differentiable
 
 
 def fits_attention_sum(score: Tensor, x: Tensor) -> bool:
@@ -48,7 +49,8 @@ def attention_sum(
     """
     seeds = draw_seeds(p, x.device) if drops(p, training) else None
     if torch.is_grad_enabled():
-        out: Tensor = _AttentionSum.apply(score, index, x, bias, seeds)  # type: ignore[no-untyped-call]
+        out: Tensor
+        out, _ = _AttentionSum.apply(score, index, x, bias, seeds)  # type: ignore[no-untyped-call]
         return out
     out, *_ = _forward(score, index, x, bias, seeds)
     return out
@@ -56,15 +58,18 @@ def attention_sum(
 
 class _AttentionSum(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, score: Tensor, index: Tensor, x: Tensor, bias: Tensor | None, seeds: Any) -> Tensor:
-        out: Tensor
+    def forward(ctx: Any, score: Tensor, index: Tensor, x: Tensor, bias: Tensor | None, seeds: Any) -> Any:
         out, weight, kept = _forward(score, index, x, bias, seeds)
         ctx.save_for_backward(index, x, weight, kept)
+        ctx.set_materialize_grads(False)
         ctx.bias_shape = None if bias is None else bias.shape
-        return out
+        return out, weight  # the gradient depends on the score through the weight, which autograd knows of an output
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor | None, _: None) -> tuple[Tensor | None, ...]:
+        if grad is None:
+            return (None,) * 5
         to_score, _, to_x, to_bias, _ = ctx.needs_input_grad
         of_score, of_x = _backward(grad, *ctx.saved_tensors, to_x)
         of_bias = grad_to_bias(grad, ctx.bias_shape) if to_bias else None

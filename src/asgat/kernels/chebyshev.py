@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from asgat.kernels.backend import compute_dtype, kernel
+from asgat.kernels.once_differentiable import once_differentiable
 from asgat.kernels.operator import Operator
 
 
@@ -64,6 +65,7 @@ class _PartialFilter(torch.autograd.Function):
         return out
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         return None, None, None, None, *_filter_grad(*ctx.saved_tensors, grad, ctx.boundary)
 

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from asgat.kernels.backend import kernel
+from asgat.kernels.once_differentiable import once_differentiable
 
 Probability = float | tuple[float, ...]  # of one run, or of each of several stacked runs
 
@@ -91,6 +92,7 @@ class _Dropout(torch.autograd.Function):
         return _masked(x, p, seed)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         to_x = _masked(grad.contiguous(), ctx.p, ctx.seed)
         return to_x.sum(dim=0, keepdim=True) if ctx.shared else to_x, None, None

@@ -9,6 +9,7 @@ from asgat.kernels.backend import is_compiled, kernel
 from asgat.kernels.dropout import dropout_runs
 from asgat.kernels.elu import elu
 from asgat.kernels.gather_sum import gather_sum
+from asgat.kernels.once_differentiable import once_differentiable
 
 
 def gather_elu(
@@ -56,6 +57,7 @@ class _GatherElu(torch.autograd.Function):
         return out
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         to_x, to_weight, to_bias = _backward(grad.contiguous(), *ctx.saved_tensors, ctx.bias_shape)
         return to_x, None, to_weight, to_bias, None, None

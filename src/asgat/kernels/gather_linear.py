@@ -8,6 +8,7 @@ from torch import Tensor
 
 from asgat.kernels.each_run import aligned
 from asgat.kernels.gather_sum import gather_sum, gather_sum_grad_weight, gather_sum_grad_x
+from asgat.kernels.once_differentiable import once_differentiable
 from asgat.memory import return_freed_memory
 
 ROWS = 1 << 11  # of a block, which stays in a processor's cache
@@ -53,6 +54,7 @@ class _GatherLinear(torch.autograd.Function):
         return out
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         return_freed_memory()
         x, index, weight, matrix, *parts = ctx.saved_tensors

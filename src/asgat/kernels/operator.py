@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from asgat.kernels.backend import kernel
+from asgat.kernels.once_differentiable import once_differentiable
 
 
 class Operator:
@@ -20,7 +21,8 @@ class Operator:
         schema: types of arguments and results, such as ``"(Tensor x, SymInt size) -> Tensor"``.
         function: the computation.
         fake: gives empty outputs of the right shape and dtype.
-        setup_context, backward: as for :class:`torch.autograd.Function`; without them there is no gradient.
+        setup_context, backward: as for :class:`torch.autograd.Function`; without them there is no gradient, and there
+            never is a second one.
     """
 
     def __init__(
@@ -36,6 +38,7 @@ class Operator:
         self.registered.register_fake(fake)
         self._function = self._eager = function
         if backward is not None:
+            backward = once_differentiable(backward)
             self.registered.register_autograd(backward, setup_context=setup_context)
 
             # With a separate setup_context PyTorch would inspect the signature in every call.

@@ -46,4 +46,4 @@ class Solve(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        return ctx.solve(gradient), None
+        return Solve.apply(gradient, ctx.solve), None  # type: ignore[no-untyped-call]
