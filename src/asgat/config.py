@@ -54,7 +54,7 @@ class TrainConfig:
     """Whether weight decay shrinks the weights themselves (AdamW) instead of being added to the gradient (Adam)."""
 
     PRUNED: ClassVar[Mapping[str, tuple[Any, str]]] = {}
-    """Settings of earlier versions: the value they had unless set, and the class that has the argument now."""
+    """Settings of earlier versions: the value they had unless set, and the class, if any, that has the argument now."""
 
     def __post_init__(self) -> None:
         hints = typing.get_type_hints(type(self))
@@ -119,7 +119,6 @@ class SpectralConfig(TrainConfig):
     storage: Literal["float32", "float16"] = _table("float32", "precision of the stored values")
     builder: Literal["auto", "exact", "truncated"] = _table("auto", "exact rows, or bounded neighbourhoods")
     neighbourhood: int = _table(512, "nodes the truncated builder looks at for a row", low=1, high=LARGEST)
-    tolerance: float | None = _table(None, "widen rows whose certified error is larger; none never does", low=0.0)
     operator: Literal["chebyshev", "exact", "arma"] = _numerics("chebyshev", "how scores are computed")
     order: int = _numerics(15, "Chebyshev order R; arma: order of its expansion on a table", low=1, high=_DEEP)
     fit_error: float = _numerics(0.01, "arma: relative error up to which a polynomial is enough", low=0.0)
@@ -141,6 +140,7 @@ class SpectralConfig(TrainConfig):
         "arma_tolerance": (1e-4, "ArmaOperator"),
         "filter_degree": (3, "PolynomialFilter"),
         "heat_learned": (False, "HeatFilter"),
+        "tolerance": ("none", ""),
     }
 
 
@@ -256,7 +256,8 @@ def _check_range(key: str, value: float, bounds: Mapping[str, Any]) -> None:
 
 def _pruned(config: type[TrainConfig], key: str) -> AsgatError:
     default, owner = config.PRUNED[key]
-    return AsgatError(f"{key} is no longer a setting but an argument of {owner}; leave it out, which means {default}.")
+    argument = f" but an argument of {owner}" if owner else ""
+    return AsgatError(f"{key} is no longer a setting{argument}; leave it out, which means {default}.")
 
 
 def _checked(key: str, value: Any, hint: Any) -> Any:

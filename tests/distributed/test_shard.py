@@ -165,7 +165,6 @@ def test_features_are_sparse_or_dense_by_their_zeros():
         ("asgat-arma", {}, "operator = arma cannot"),
         ("asgat-cheb", {"form": "dense"}, "form=table"),
         ("asgat-cheb", {"form": "auto"}, "form=table"),
-        ("asgat-cheb", {"tolerance": 1e-3}, "tolerance = 0.001 cannot"),
         ("asgat-plus", {"batch_size": 20}, "batch_size = 20 cannot"),
         ("asgat-deep", {"operator": "arma"}, "operator = arma cannot"),
         ("asgat-deep", {"channels": "filters", "form": "auto", "exact_sums": True}, "exact_sums needs a table"),

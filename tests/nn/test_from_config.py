@@ -107,10 +107,12 @@ def test_settings_reach_the_operator():
     expected = dense.interpolant_scores(GRAPH, filter, 3)
     torch.testing.assert_close(operator.to(dtype=torch.float64).dense(filter), expected, atol=1e-9, rtol=0)
     assert not operator.exact_sums
-    table: Any = make_operator(
-        GRAPH, ASGATConfig(form="table", exact_sums=True, cap=3, candidates=4, storage="float16")
-    )
-    assert (table.exact_sums, table.cap, table.table.value.dtype) == (True, 3, torch.float16)
+    config = ASGATConfig(form="table", exact_sums=True, order=1, k=1, cap=1, candidates=1, storage="float16")
+    table: Any = make_operator(MEDIUM, config)
+    assert (table.exact_sums, table.table.value.dtype) == (True, torch.float16)
+    capped, plain = (TableOperator(MEDIUM, 1, candidates=1, cap=cap).table.index for cap in (1, 256))
+    assert torch.equal(table.table.index, capped)
+    assert not torch.equal(capped, plain)
     with pytest.raises(AsgatError, match="exact_sums needs a table"):
         make_operator(GRAPH, ASGATConfig(form="dense", exact_sums=True))
 

@@ -216,11 +216,6 @@ def test_large_graphs_are_truncated_unless_settings_say_otherwise(monkeypatch):
     [
         ({"operator": "exact", "form": "table"}, "The exact form scores all pairs"),
         ({"form": "table", "k": None}, "k = none needs every pair, and a table does not hold them; set form=dense"),
-        (
-            {"form": "table", "builder": "truncated", "tolerance": 0.1},
-            "A tolerance needs a table that is built exactly",
-        ),
-        ({"operator": "arma", "tolerance": 0.1}, "does not reduce the error of arma's expansion"),
     ],
 )
 def test_settings_that_contradict(values, sentence):
@@ -289,7 +284,6 @@ def test_what_does_not_fit_is_refused_with_settings_that_do(free):
     [
         ({"builder": "exact"}, {"storage=float16", "candidates=16", "order=8", "builder=truncated"}),
         ({"builder": "truncated", "candidates": 64}, {"storage=float16", "candidates=32", "order=8"}),
-        ({"builder": "exact", "tolerance": 0.1}, {"storage=float16", "candidates=16", "order=8"}),
         ({"builder": "truncated", "storage": "float16"}, {"candidates=16", "order=8"}),
         (
             {"builder": "truncated", "storage": "float16", "candidates": 10, "order": 20},

@@ -237,39 +237,6 @@ def test_to_another_precision_keeps_the_table():
     assert_near(certificate.bound, single.certify(filter.float(), *single.top(filter, 3)).bound.double(), 1e-5)
 
 
-@given(st.sets(st.integers(0, 59), max_size=8))
-@settings(max_examples=15)
-def test_widened_rows_hold_more_and_the_others_what_they_held(chosen):
-    operator = TableOperator(LARGE, 6, candidates=3, cap=2)
-    rows = torch.tensor(sorted(chosen), dtype=torch.int64)
-    wider, expected = operator.widened(rows), TableOperator(LARGE, 6, candidates=12, cap=8).table
-    assert (operator.candidates, operator.cap) == (3, 2), "the old one stays as it is"
-    for v in range(60):
-        source = expected if v in chosen else operator.table
-        actual, wanted = (slice(int(t.indptr[v]), int(t.indptr[v + 1])) for t in (wider.table, source))
-        assert torch.equal(wider.table.index[actual], source.index[wanted])
-        assert torch.equal(wider.table.value[actual], source.value[wanted])
-        assert torch.equal(wider.table.above[v], source.above[v])
-        assert wider.table.complete[v] == source.complete[v]
-    filter = HeatFilter(1, scale=2.0)
-    before, after = (op.certify(filter, *op.top(filter, 3)).bound[0] for op in (operator, wider))
-    assert (after[rows] <= before[rows] + 1e-9).all()
-    others = torch.ones(60, dtype=torch.bool).index_fill(0, rows, False)
-    assert torch.equal(after[others], before[others])
-
-
-def test_widening_again_and_again_ends_in_a_complete_table():
-    operator, rounds = TableOperator(LARGE, 5, dtype=DOUBLE, candidates=3, cap=0), 0
-    while not operator.table.complete.all():
-        operator = operator.widened((~operator.table.complete).nonzero().squeeze(1))
-        rounds += 1
-        assert rounds < 5
-    assert rounds > 1
-    certificate, loss = check_against_all_pairs(LARGE, operator, dense.filters()["mlp"], 3)
-    assert certificate.share == 1.0
-    assert loss.abs().max() < 1e-5
-
-
 # -- truncated tables --------------------------------------------------------------------------------------
 
 
@@ -286,8 +253,6 @@ def test_a_truncated_table_is_certified_by_true_errors_of_a_sample(graph):
         assert_near(certificate.bound, certify_rows(operator.coefficients(filter), truth, index, score))
     assert certificate.coverage == 1.0
     assert torch.equal(certificate.exact, certificate.bound <= 1e-6)
-    with pytest.raises(AsgatError, match="Only an exact table can be widened"):
-        operator.widened(torch.tensor([0]))
 
 
 def test_the_sample_is_as_large_as_asked_and_the_same_every_time():

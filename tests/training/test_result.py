@@ -1,4 +1,4 @@
-"""What is reported of runs: scores, certificates, what a tolerance changes, and sums over runs."""
+"""What is reported of runs: scores, certificates, and sums over runs."""
 
 import json
 from typing import Any
@@ -9,15 +9,13 @@ import torch
 from tests.training.tiny import quick
 
 from asgat.data import load_dataset
-from asgat.errors import AsgatError
 from asgat.nn import ASGAT
 from asgat.nn.registry import make_config
 from asgat.training import runner
 from asgat.training.inputs import make_inputs
-from asgat.training.loop import train
 from asgat.training.result import describe_settings, peak_memory_mb, result_row, summarise
 from asgat.training.run_state import RunResult
-from asgat.training.runner import Callbacks, make_task, run
+from asgat.training.runner import run
 
 CPU = torch.device("cpu")
 CERTIFIED = ("certified_share", "mean_bound", "max_bound")
@@ -120,7 +118,7 @@ def test_what_fell_back_to_chebyshev_is_in_the_result(tmp_path, monkeypatch):
     assert json.loads((tmp_path / "result.json").read_text())["fallback"] == result["fallback"]
 
 
-# -- certificates and tolerance ---------------------------------------------------------------------
+# -- certificates ----------------------------------------------------------------------------------
 
 
 def attending(**changes):
@@ -175,55 +173,6 @@ def test_models_with_attention_are_certified_and_others_are_not(blocks, model):
         assert 0 <= found[1] <= found[2]
     else:
         assert found == [None, None, None]
-
-
-@pytest.mark.parametrize("tolerance", [0.2, 1e-2, 1e-9])
-def test_with_a_tolerance_rows_above_it_are_widened(blocks, operators, tolerance):
-    loose = run(blocks, "asgat-cheb", attending(), [0])
-    assert loose["max_bound"] > 0.2
-    operators.clear()
-    result = run(blocks, "asgat-cheb", attending(tolerance=tolerance), [0])
-    last = operators[-1]
-    assert result["max_bound"] <= tolerance or bool(last.table.complete.all())
-    assert result["max_bound"] < loose["max_bound"]
-    assert result["certified_share"] >= loose["certified_share"]
-    assert len(operators) > 1
-    sizes = [operator.table.index.numel() for operator in operators]
-    assert sizes == sorted(sizes)
-    before, after = (operator.table.indptr.diff() for operator in (operators[0], last))
-    assert (after >= before).all()
-    if tolerance == 0.2:
-        assert bool((after == before).any()), "rows within the tolerance stay as they are"
-
-
-def test_a_model_is_scored_again_on_the_widened_table(blocks, operators):
-    """The scores are those of the trained model on the last table, not of the one it was trained on."""
-    config = attending(tolerance=1e-3)
-    (row,) = run(blocks, "asgat-cheb", config, [0])["rows"]
-    task = make_task(blocks, "asgat-cheb", config, CPU)
-    outcome = train(task.build, task.inputs, task.y, blocks.splits[0], config)
-    model = task.build(config)
-    model.load_state_dict(outcome.state)
-    with torch.no_grad():
-        narrow, wide = (model.eval()(task.inputs[0], operator) for operator in (task.inputs[1], operators[-1]))
-    assert not torch.allclose(narrow, wide, atol=1e-3)
-    test = torch.from_numpy(blocks.splits[0].test)
-    assert row["micro_f1"] == pytest.approx(float((wide[test].argmax(-1) == task.y[test]).double().mean()))
-
-
-def test_a_tolerance_that_is_met_changes_nothing(blocks, operators):
-    loose = run(blocks, "asgat-cheb", attending(), [0])
-    operators.clear()
-    result = run(blocks, "asgat-cheb", attending(tolerance=1e6), [0])
-    assert len(operators) == 1
-    keys = ("best_epoch", "val_loss", "val_score", "micro_f1", "macro_f1", *CERTIFIED)
-    assert [result["rows"][0][key] for key in keys] == [loose["rows"][0][key] for key in keys]
-
-
-def test_a_tolerance_of_a_truncated_table_is_refused_before_training(blocks):
-    never = Callbacks(progress=lambda *_: pytest.fail("trained"))
-    with pytest.raises(AsgatError, match="A tolerance needs a table that is built exactly"):
-        run(blocks, "asgat-cheb", attending(builder="truncated", tolerance=0.1), [0], callbacks=never)
 
 
 def test_a_truncated_table_reports_a_sampled_certificate(blocks):

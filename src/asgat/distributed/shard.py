@@ -86,9 +86,8 @@ def check_distributed(model: str, config: TrainConfig, source: Source) -> str:
     if config.operator != "chebyshev":
         raise AsgatError(f"operator = {config.operator} cannot be trained in parts; --distributed needs chebyshev.")
     check_direction(source, model)
-    for key in ("batch_size", "tolerance"):
-        if (value := getattr(config, key)) is not None:
-            raise AsgatError(f"{key} = {value} cannot be trained in parts; leave it out with --distributed.")
+    if config.batch_size is not None:
+        raise AsgatError(f"batch_size = {config.batch_size} cannot be trained in parts; leave it out.")
     if not isinstance(source, InMemory):
         check_self_loops(config)
         if config.similar:

@@ -54,18 +54,8 @@ def choose_form(graph: Graph, config: SpectralConfig) -> str:
     small = graph.num_nodes <= max(SMALL, config.k or graph.num_nodes)  # or every pair is kept
     if config.form == "dense" or (config.form == "auto" and small):
         return "dense"
-    if config.operator == "arma" and config.tolerance is not None:
-        raise AsgatError(
-            "A tolerance widens the rows of a table, which does not reduce the error of arma's expansion; "
-            "raise order instead, and set tolerance=none."
-        )
     work = graph.num_nodes * graph.num_entries * config.order
     exact = config.builder == "exact" or (config.builder == "auto" and work <= EXACT_WORK)
-    if not exact and config.tolerance is not None:
-        raise AsgatError(
-            "A tolerance needs a table that is built exactly, and this one is truncated; set builder=exact or "
-            "tolerance=none."
-        )
     return "exact table" if exact else "truncated table"
 
 
@@ -227,7 +217,7 @@ def _alternatives(config: SpectralConfig, form: str, num_nodes: int) -> Iterator
         if combined != start:
             yield {**combined, **step}
         combined = {**combined, **step}
-    if form != "truncated table" and config.tolerance is None:
+    if form != "truncated table":
         yield {**start, "builder": "truncated"}
         yield {**combined, "builder": "truncated"}
 

@@ -2,12 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import torch
 from torch import Tensor
-
-from asgat.errors import AsgatError
 
 Progress = Callable[[int, int], None]
 
@@ -85,26 +83,6 @@ class CandidateTable:
         joined = {name: torch.cat([getattr(t, name) for t in tables]) for name in ("index", "value", *_PER_ROW)}
         indptr = _bounds(torch.cat([t.indptr.diff() for t in tables]))
         return cls(indptr, **joined, exact=all(t.exact for t in tables))
-
-    def replace_rows(self, rows: Any, other: Self) -> Self:
-        """This table with row ``rows[j]`` replaced by row j of another: O(nnz) time, two more tables of memory."""
-        rows = torch.as_tensor(rows, dtype=torch.int64, device=self.device)
-        if other.order != self.order or other.value.dtype != self.value.dtype:
-            raise AsgatError(
-                f"Rows of order {other.order} in {other.value.dtype} do not fit a table of order {self.order} in "
-                f"{self.value.dtype}; build both with the same order and dtype."
-            )
-        if rows.numel() != other.num_nodes or rows.unique().numel() != rows.numel():
-            raise AsgatError(
-                f"replace_rows needs one row number, all different, for each of the {other.num_nodes} new rows, "
-                f"but got {rows.numel()} numbers, {rows.unique().numel()} different."
-            )
-        if rows.numel() and not 0 <= int(rows.min()) <= int(rows.max()) < self.num_nodes:
-            span = f"{int(rows.min())} to {int(rows.max())}"
-            raise AsgatError(f"Row numbers must lie from 0 to {self.num_nodes - 1}, but range over {span}.")
-        source = torch.arange(self.num_nodes, device=self.device)
-        source[rows] = self.num_nodes + torch.arange(len(rows), device=self.device)
-        return self.concatenate([self, other.to(self.device)]).take(source)
 
     def take(self, rows: Tensor) -> Self:
         """A table of the given rows; O(their entries)."""

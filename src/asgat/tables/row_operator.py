@@ -69,13 +69,6 @@ class RowOperator(SpectralOperator):
         taken._num_inputs = taken.num_nodes
         return taken
 
-    def with_table(self, table: CandidateTable, candidates: int) -> Self:
-        """The operator of the same nodes with other candidates."""
-        other = copy.copy(self)
-        other.candidates = candidates
-        other._hold(table)
-        return other
-
     def renumbered(
         self,
         number: Tensor,

@@ -1,13 +1,10 @@
 """Scores by Chebyshev polynomials, for a few candidates per node instead of all nodes."""
 
-import copy
 from collections.abc import Sequence
-from typing import Self
 
 import torch
 from torch import Tensor
 
-from asgat.errors import AsgatError
 from asgat.filters.spectral_filter import SpectralFilter
 from asgat.graph import Graph
 from asgat.spectral.certificate import Certificate, SampledCertificate, certify_rows
@@ -16,7 +13,7 @@ from asgat.spectral.graph_operator import GraphOperator
 from asgat.spectral.rational import polynomial_bound
 from asgat.spectral.shifted_laplacian import LambdaMax, ShiftedLaplacian
 from asgat.tables.candidate_table import CandidateTable, Progress
-from asgat.tables.exact_builder import build_exact, exact_rows
+from asgat.tables.exact_builder import exact_rows
 from asgat.tables.row_operator import RowOperator
 from asgat.tables.table_cache import TableCache, TableRecipe, cached_table
 from asgat.tables.table_settings import Builder, TableSettings
@@ -68,7 +65,7 @@ class TableOperator(GraphOperator):
     ) -> None:
         precision = str(storage).removeprefix("torch.")
         settings = TableSettings(order, candidates, cap, precision, builder, neighbourhood)
-        self.graph, self.num_nodes, self.order, self.cap = graph, graph.num_nodes, order, cap
+        self.graph, self.num_nodes, self.order = graph, graph.num_nodes, order
         self.device, self.dtype, self.exact_sums = torch.device(device), dtype, exact_sums
         self.shifted = ShiftedLaplacian(graph, lambda_max, dtype, self.device)
         self.lambda_max = self.shifted.lambda_max
@@ -143,19 +140,6 @@ class TableOperator(GraphOperator):
         kept_size = float(score.detach().masked_fill(score.isneginf(), 0.0).abs().amax()) if score.numel() else 0.0
         largest = float(polynomial_bound(coefficients).amax()) + kept_size
         return SampledCertificate(error, error <= 1e-6, self.num_nodes, largest)
-
-    def widened(self, rows: Tensor, factor: int = 4) -> Self:
-        """The same operator with ``factor`` times the candidates in the given rows."""
-        if not self.table.exact:
-            raise AsgatError("Only an exact table can be widened; build a truncated one with more candidates.")
-        candidates, storage = factor * self.candidates, self.table.value.dtype
-        widened = copy.copy(self)
-        widened.cap = factor * self.cap
-        wider = build_exact(
-            self.shifted.matrix, self.order, candidates, widened.cap, rows.cpu().numpy(), storage, self.device
-        )
-        widened.rows = self.rows.with_table(self.table.replace_rows(rows, wider), candidates)
-        return widened
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.table})"

@@ -14,7 +14,6 @@ from asgat.data.dataset import Split
 from asgat.nn.attention_model import AttentionModel
 from asgat.spectral import SpectralOperator
 from asgat.tables import TableOperator
-from asgat.training.objective import evaluate
 from asgat.training.program import Task
 from asgat.training.run_state import RunResult, State
 
@@ -46,10 +45,7 @@ def run_figures(task: Task, config: TrainConfig, split: Split, outcome: RunResul
 
 
 def certified_figures(task: Task, config: TrainConfig, split: Split, state: State) -> dict[str, Any]:
-    """How far a trained model's attention can be from the paper's, over all layers, heads and nodes.
-
-    With a ``tolerance`` the rows above it are given more candidates until none is left, and the model is scored again.
-    """
+    """How far a trained model's attention can be from the paper's, over all layers, heads and nodes."""
     model = task.example(config).to(task.y.device)
     if not isinstance(model, AttentionModel) or not model.convs:
         return {}
@@ -64,19 +60,7 @@ def certified_figures(task: Task, config: TrainConfig, split: Split, state: Stat
         return {}  # its sample of true rows would need the whole graph
     model.load_state_dict(state)
     certificates = model.certificates(operator)
-    tolerance = getattr(config, "tolerance", None)
-    figures: dict[str, Any] = {}
-    if tolerance is not None:
-        while max(c.max_bound for c in certificates) > tolerance and not bool(operator.table.complete.all()):
-            over = torch.stack([(c.bound > tolerance).any(dim=0) for c in certificates]).any(dim=0)
-            rows = (over & ~operator.table.complete).nonzero().squeeze(1)
-            if not rows.numel():  # what is left is rounding
-                break
-            operator = operator.widened(rows)
-            certificates = model.certificates(operator)
-        figures = evaluate(model, (task.inputs[0], operator), task.y, split, task.metric)
     return {
-        **figures,
         "certified_share": float(np.mean([c.share for c in certificates])),
         "mean_bound": float(np.mean([c.mean_bound for c in certificates])),
         "max_bound": max(c.max_bound for c in certificates),
