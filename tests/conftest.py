@@ -80,6 +80,12 @@ def asgat(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.fixture
+def free_memory(monkeypatch: pytest.MonkeyPatch) -> Callable[[int | None], None]:
+    """A function that sets how many bytes of memory are free where a file is read."""
+    return lambda size: monkeypatch.setattr("asgat.memory.available_memory", lambda: size)
+
+
+@pytest.fixture
 def raw() -> Callable[[bytes], RawFile]:
     return lambda content: RawFile(Path("some.file"), content)
 

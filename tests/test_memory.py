@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from asgat import memory
-from asgat.memory import available_memory
+from asgat.errors import AsgatError
+from asgat.memory import available_memory, check_memory
 
 GIB = 1 << 30
 SCRIPT = """
@@ -97,6 +98,15 @@ def test_without_that_report_the_pages_are_counted(machine, monkeypatch):
     assert available_memory() == 4096 * 1000
     monkeypatch.setattr(os, "sysconf_names", {})
     assert available_memory() is None
+
+
+def test_what_does_not_fit_is_refused_with_both_figures(free_memory):
+    free_memory(3 << 20)
+    check_memory(3 << 20, "a.npz")
+    with pytest.raises(AsgatError, match=r"^a\.npz needs 1,048,576 MiB of memory, and 3 MiB are free; close other pro"):
+        check_memory(1 << 40, "a.npz")
+    free_memory(None)  # unknown: tried
+    check_memory(1 << 40, "a.npz")
 
 
 def test_a_gpu_has_its_own_memory(monkeypatch):

@@ -6,6 +6,8 @@ import platform
 from pathlib import Path
 from typing import Any
 
+from asgat.errors import AsgatError
+
 _MEMINFO = Path("/proc/meminfo")
 _CGROUP = Path("/sys/fs/cgroup")
 _STATM = Path("/proc/self/statm")
@@ -21,6 +23,16 @@ def available_memory(device: Any = "cpu") -> int | None:
 
         return int(torch.cuda.mem_get_info(device)[0])
     return min((limit for limit in (_machine_memory(), _cgroup_memory()) if limit is not None), default=None)
+
+
+def check_memory(needed: int, what: str) -> None:
+    """Raises an error, before anything is allocated, if this many bytes are more than are free."""
+    free = available_memory()
+    if free is not None and needed > free:
+        raise AsgatError(
+            f"{what} needs {needed / 2**20:,.0f} MiB of memory, and {free / 2**20:,.0f} MiB are free; close other "
+            "programs, or use a machine with more memory."
+        )
 
 
 def _machine_memory() -> int | None:

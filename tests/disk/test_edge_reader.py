@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from asgat.disk.edge_reader import read_array, read_edges
 from asgat.errors import AsgatError
-from asgat.files import user_file
 
 ENDS = st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 10**6), st.integers(1, 99)), min_size=1, max_size=30)
 
@@ -90,11 +89,11 @@ def test_a_pipe_is_refused(tmp_path, name):
         list(read_edges(tmp_path / name))
 
 
-def test_a_small_archive_that_expands_to_much_is_refused(tmp_path, monkeypatch):
+def test_a_small_archive_that_expands_to_much_is_refused(tmp_path, free_memory):
     np.savez_compressed(tmp_path / "e.npz", edge_index=np.zeros((2, 50_000), dtype=np.int64))
     assert len(list(read_edges(tmp_path / "e.npz"))) == 1
-    monkeypatch.setattr(user_file, "EXPANSION_FREE", 2**18)
-    with pytest.raises(AsgatError, match="unpack to"):
+    free_memory(2**18)
+    with pytest.raises(AsgatError, match=r"e\.npz needs 1 MiB of memory, and 0 MiB are free"):
         list(read_edges(tmp_path / "e.npz"))
 
 

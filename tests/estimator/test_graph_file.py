@@ -11,7 +11,6 @@ from asgat.data.dataset import Dataset, Split
 from asgat.errors import AsgatError
 from asgat.estimator import graph_file
 from asgat.estimator.graph_file import decode_graph, encode_graph
-from asgat.files import user_file
 from asgat.graph import Graph
 
 
@@ -62,21 +61,23 @@ def test_a_damaged_file_is_told(tmp_path, content):
         decode_graph(tmp_path / "graph.npz", "own")
 
 
-def test_what_is_written_can_be_read_however_well_it_packs(tmp_path, monkeypatch):
-    """A file that expands to much is refused; so are small archives of many nodes, and one's own is not packed then."""
+def test_a_small_archive_of_many_nodes_is_refused_where_they_do_not_fit(tmp_path, free_memory, monkeypatch):
     num_nodes = 3000
     before = Dataset(
         "own", Graph.from_edges([[0], [1]], num_nodes), np.zeros((num_nodes, 9), np.float32), np.arange(num_nodes) % 2,
         (Split(*np.arange(3)[:, None]),), 2,
     )  # fmt: skip
     packed = encode_graph(before, ["a"] * num_nodes)
-    for module in (user_file, graph_file):
-        monkeypatch.setattr(module, "EXPANSION_FREE", 2**18)
-    (tmp_path / "graph.npz").write_bytes(packed)
-    with pytest.raises(AsgatError, match="expands to"):
-        decode_graph(tmp_path / "graph.npz", "own")
-    (tmp_path / "graph.npz").write_bytes(encode_graph(before, ["a"] * num_nodes))
-    assert decode_graph(tmp_path / "graph.npz", "own")[0].num_nodes == num_nodes
+    monkeypatch.setattr(graph_file, "PACKED_MOST", 2**17)
+    whole = encode_graph(before, ["a"] * num_nodes)
+    assert len(packed) < 2**14 < len(whole)
+    for content in (packed, whole):
+        (tmp_path / "graph.npz").write_bytes(content)
+        free_memory(2**30)
+        assert decode_graph(tmp_path / "graph.npz", "own")[0].num_nodes == num_nodes
+        free_memory(num_nodes * 128 - 1)
+        with pytest.raises(AsgatError, match=r"graph\.npz needs .* MiB are free"):
+            decode_graph(tmp_path / "graph.npz", "own")
 
 
 def test_ids_must_match_the_nodes(tmp_path):

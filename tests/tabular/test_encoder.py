@@ -121,7 +121,8 @@ def test_other_columns_are_refused_by_name():
 
 
 @pytest.mark.parametrize(
-    "change", [{"kind": "nonsense"}, {"scale": 0.0}, {"scale": None}, {"centre": "x"}, {"categories": 3}]
+    "change",
+    [{"kind": "nonsense"}, {"scale": 0.0}, {"scale": None}, {"scale": 10**400}, {"centre": "x"}, {"categories": 3}],
 )
 def test_a_broken_encoding_is_refused(change):
     held = FeatureEncoder.fit([Column.of_texts("a", ["1", "2"])]).to_dict()

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asgat.errors import AsgatError
-from asgat.files import user_file
 from asgat.tabular.column import MISSING
 from asgat.tabular.graphml import read_graphml
 
@@ -106,11 +105,13 @@ def test_entities_are_never_expanded(refused):
     refused("<graphml>&undefined;</graphml>", "not valid XML")
 
 
-def test_the_table_is_bounded(refused, monkeypatch):
-    monkeypatch.setattr(user_file, "EXPANSION_MOST", 6 * 16 - 1)
-    keys = '<key id="a"/><key id="b"/>'
-    data = '<data key="a">1</data><data key="b">1</data>'
-    refused(f'<graphml>{keys}<graph><node id="x">{data}</node><node id="y"/></graph></graphml>', "expands to")
+def test_the_table_is_bounded(refused, free_memory):
+    """A value at one node of many makes a column of all."""
+    keys = "".join(f'<key id="k{i}"/>' for i in range(100))
+    data = "".join(f'<data key="k{i}">1</data>' for i in range(100))
+    nodes = "".join(f'<node id="{i}"/>' for i in range(1000))
+    free_memory(2**20)
+    refused(f'<graphml>{keys}<graph><node id="x">{data}</node>{nodes}</graph></graphml>', "a.graphml needs 2 MiB")
 
 
 @given(st.text(max_size=60))

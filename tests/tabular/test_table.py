@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asgat.errors import AsgatError
-from asgat.files import user_file
 from asgat.tabular import table as module
 from asgat.tabular.column import Column
 from asgat.tabular.table import Table, frame_to_table, read_npz_tables, read_table
@@ -115,13 +114,13 @@ def test_parquet(tmp_path):
 
 
 @pytest.mark.parametrize("limit", [5000 * 8 - 1, 5000 * (8 + 100) - 1])
-def test_parquet_is_bounded_before_it_is_read(tmp_path, monkeypatch, limit):
+def test_parquet_is_bounded_before_it_is_read(tmp_path, monkeypatch, free_memory, limit):
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     parquet.write_table(pyarrow.table({"a": np.zeros(5000)}), tmp_path / "a.parquet")
-    monkeypatch.setattr(user_file, "EXPANSION_MOST", limit)
+    free_memory(limit)
     monkeypatch.setattr(parquet.ParquetFile, "read", lambda *_: pytest.fail("it was read"))
-    with pytest.raises(AsgatError, match="expands to"):
+    with pytest.raises(AsgatError, match="MiB are free"):
         read_table(tmp_path / "a.parquet", row_bytes=100)
 
 
@@ -174,23 +173,33 @@ def test_columns_are_bounded_before_they_are_made(write, monkeypatch):
         read_table(write("a.csv", "a,b,c,d\n1,2,3,4\n"))
 
 
-def test_what_parquet_unpacks_to_is_bounded(tmp_path, monkeypatch):
+def test_what_parquet_unpacks_to_is_bounded(tmp_path, free_memory):
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     parquet.write_table(pyarrow.table({"a": ["x" * 60_000, "y"]}), tmp_path / "a.parquet")
-    monkeypatch.setattr(user_file, "EXPANSION_MOST", 50_000)
-    with pytest.raises(AsgatError, match="expands to"):
+    free_memory(50_000)
+    with pytest.raises(AsgatError, match="MiB are free"):
         read_table(tmp_path / "a.parquet")
 
 
 @pytest.mark.parametrize(
     ("array", "row_bytes"), [(np.zeros((1000, 60), np.uint8), 0), (np.zeros(1000), 128), (np.zeros(60_000), 0)]
 )
-def test_what_arrays_expand_to_is_bounded(tmp_path, monkeypatch, array, row_bytes):
+def test_what_arrays_expand_to_is_bounded(tmp_path, free_memory, array, row_bytes):
     np.savez_compressed(tmp_path / "a.npz", x=array)
     read_table(tmp_path / "a.npz", row_bytes)
-    monkeypatch.setattr(user_file, "EXPANSION_MOST", 100_000)
-    with pytest.raises(AsgatError, match=r"expands to|unpack to"):
+    free_memory(100_000)
+    with pytest.raises(AsgatError, match=r"a\.npz needs .* MiB are free"):
         read_table(tmp_path / "a.npz", row_bytes)
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_many_features_are_read_where_they_fit(tmp_path, free_memory, save):
+    """They take 300 MiB, and as many again once they are encoded."""
+    save(tmp_path / "a.npz", x=np.zeros((800_000, 99), np.float32))
+    assert len(read_table(tmp_path / "a.npz").columns) == 99
+    free_memory(500 * 2**20)
+    with pytest.raises(AsgatError, match=r"a\.npz needs 755 MiB of memory, and 500 MiB are free; close other programs"):
+        read_table(tmp_path / "a.npz")
 
 
 def test_a_table_without_rows_is_a_table(write):

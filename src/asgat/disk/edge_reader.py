@@ -13,14 +13,13 @@ import numpy.typing as npt
 
 from asgat.errors import AsgatError, brief
 from asgat.files.npz import open_npy, read_npz
-from asgat.files.raw_file import check_regular
+from asgat.files.raw_file import ANY_SIZE, check_regular
 from asgat.files.user_file import ending_of, is_packed, read_user_file
 
 Array = npt.NDArray[Any]
 Chunk = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64] | None]
 
 ENDINGS = (".csv", ".tsv", ".txt", ".npy", ".npz")
-MAX_BYTES = 4 << 30  # of an .npz file
 _BYTES = 32 << 20  # of text, or of numbers, at a time
 _SEPARATORS = bytes.maketrans(b",;\t", b"   ")
 
@@ -48,8 +47,7 @@ def read_edges(path: Path | str, chunk_bytes: int = _BYTES) -> Iterator[Chunk]:
 def _from_arrays(path: Path, chunk_bytes: int) -> Iterator[Chunk]:
     weight: Array | None = None
     if path.suffix.lower() == ".npz":
-        raw = read_user_file(path, MAX_BYTES)
-        arrays = read_npz(raw, None, raw.expansion_limit(MAX_BYTES))
+        arrays = read_npz(read_user_file(path, ANY_SIZE), None)
         if "edge_index" not in arrays:
             raise AsgatError(f"{path} holds {brief(', '.join(arrays)) or 'nothing'}, but no edge_index [2, E].")
         ends, weight = arrays["edge_index"], arrays.get("edge_weight")

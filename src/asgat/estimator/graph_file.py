@@ -12,14 +12,14 @@ import numpy.typing as npt
 from asgat.data.dataset import Dataset
 from asgat.data.splits import split_from_masks
 from asgat.files.npz import read_npz
-from asgat.files.user_file import EXPANSION_FREE, read_user_file
+from asgat.files.raw_file import ANY_SIZE
+from asgat.files.user_file import read_user_file
 from asgat.graph import Graph
+from asgat.memory import check_memory
 from asgat.tabular.assembly import EDGE_BYTES, NODE_BYTES
-from asgat.tabular.table import CELL_BYTES
 
 NAMES = ("edges", "weight", "x", "y", "train", "val", "test", "num_classes", "ids", "id_ends")
-MAX_BYTES = 4 * 2**30
-MAX_EXPANDED = 2 * MAX_BYTES  # features are float32, half a cell
+PACKED_MOST = 192 * 2**20  # bytes of arrays above which packing them takes too long, up to ten seconds per 100 MiB
 
 
 def encode_graph(dataset: Dataset, ids: Sequence[str]) -> bytes:
@@ -41,24 +41,17 @@ def encode_graph(dataset: Dataset, ids: Sequence[str]) -> bytes:
     if dataset.graph.directed:
         arrays["directed"] = np.array([True])
     stream = io.BytesIO()
-    # Large arrays are not packed, because a small file that expands to much is refused when it is read.
-    save = np.savez_compressed if _expanded(arrays) <= EXPANSION_FREE else np.savez
+    save = np.savez_compressed if sum(array.nbytes for array in arrays.values()) <= PACKED_MOST else np.savez
     save(stream, allow_pickle=False, **arrays)
     return stream.getvalue()
 
 
-def _expanded(arrays: dict[str, npt.NDArray[Any]]) -> int:
-    """Bytes it takes to make the graph from its arrays."""
-    cells = CELL_BYTES * sum(array.size for array in arrays.values())
-    return cells + NODE_BYTES * arrays["y"].size + EDGE_BYTES * arrays["weight"].size
-
-
 def decode_graph(path: Path | str, name: str) -> tuple[Dataset, list[str]]:
     """Reads such a file: a data set of that name with one split, and the ids of its nodes."""
-    raw = read_user_file(path, MAX_BYTES)
+    raw = read_user_file(path, ANY_SIZE)
     with raw.guard():
-        held = read_npz(raw, NAMES, raw.expansion_limit(MAX_EXPANDED), optional=("directed",))
-        raw.check_expansion(_expanded(held), MAX_EXPANDED)
+        held = read_npz(raw, NAMES, optional=("directed",))
+        check_memory(NODE_BYTES * held["y"].size + EDGE_BYTES * held["weight"].size, str(raw.path))
         y = held["y"].astype(np.int64)
         directed = "directed" in held and bool(held["directed"].all())
         graph = Graph.from_edges(held["edges"].astype(np.int64), len(y), held["weight"], directed=directed)

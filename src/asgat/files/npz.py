@@ -12,63 +12,76 @@ import numpy.typing as npt
 
 from asgat.errors import AsgatError, brief
 from asgat.files.raw_file import RawFile
+from asgat.memory import check_memory
 
-MAX_UNPACKED_BYTES = 256 * 2**20  # five times the largest published archive
-MAX_PACKED_BYTES = 16 * 2**20
-MAX_MEMBERS = 64
+MAX_HEADER_BYTES = 2**14  # numpy refuses a header of more than 10,000
+_CHUNK = 2**20  # bytes unpacked at a time
+_MEMBER_BYTES = 2000  # what zipfile keeps of an entry of the directory, and what is kept here
 
 
 def read_npz(
-    raw: RawFile, names: Sequence[str] | None, max_bytes: int | None = None, optional: Sequence[str] = ()
+    raw: RawFile, names: Sequence[str] | None, optional: Sequence[str] = (), number_bytes: int = 0
 ) -> dict[str, npt.NDArray[Any]]:
-    """The named arrays of an archive; arrays of numbers only, within a bound on memory.
+    """The named arrays of an archive; arrays of numbers only, if they fit into the free memory.
 
     ``numpy.load`` allocates what an array's header promises and unpacks whatever an archive holds. Here sizes are
-    checked first: what the members unpack to against a limit, and what a header promises against the bytes that are
-    there. Object arrays, which are pickles, are refused. ``names`` are those of the arrays, without ``.npy``; None
-    reads every array. ``max_bytes`` bounds the archive, packed and unpacked; None suffices for the published data sets.
-    ``optional`` names arrays that may be absent.
+    checked first: what a header promises against what the member unpacks to, and all arrays against the memory that is
+    free. Object arrays, which are pickles, are refused. ``names`` are those of the arrays, without ``.npy``; None
+    reads every array. ``optional`` names arrays that may be absent. ``number_bytes`` are what the caller makes of every
+    number, and count as needed.
     """
-    max_packed, max_unpacked = max_bytes or MAX_PACKED_BYTES, max_bytes or MAX_UNPACKED_BYTES
-    if len(raw.content) > max_packed:  # the directory alone could hold a million members
-        raise raw.failure(f"it has {len(raw.content)} bytes, and at most {max_packed} are allowed")
+    check_memory(_MEMBER_BYTES * raw.content.count(b"PK\1\2"), str(raw.path))
     with raw.guard(), zipfile.ZipFile(io.BytesIO(raw.content)) as archive:
-        members = archive.infolist()
-        unpacked = sum(member.file_size for member in members)
-        if len(members) > MAX_MEMBERS or unpacked > max_unpacked:
-            raise raw.failure(
-                f"{len(members)} members unpack to {unpacked} bytes, and at most {MAX_MEMBERS} members "
-                f"and {max_unpacked} bytes are allowed"
-            )
-        by_name = {member.filename: member for member in members}
+        by_name = {member.filename: member for member in archive.infolist()}
         if names is None:
             names = [name.removesuffix(".npy") for name in by_name if name.endswith(".npy")]
         absent = [name for name in names if f"{name}.npy" not in by_name]
         if absent:
             raise raw.failure(f"the array {absent[0]!r} is not in it")
         there = [*names, *(name for name in optional if f"{name}.npy" in by_name)]
-        return {name: _read_member(raw, archive, by_name[f"{name}.npy"]) for name in there}
+        members = {name: _Member(raw, archive, by_name[f"{name}.npy"]) for name in there}
+        check_memory(sum(one.size * (one.dtype.itemsize + number_bytes) for one in members.values()), str(raw.path))
+        return {name: member.read() for name, member in members.items()}
 
 
-def _read_member(raw: RawFile, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> npt.NDArray[Any]:
-    # bzip2 and lzma are never written by numpy, and lzma lets the file choose how much memory to take.
-    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise raw.failure(f"{member.filename} is compressed by method {member.compress_type}")
-    with archive.open(member) as stream:
-        # Asking for a number of bytes bounds the unpacking where the directory understates a member's size.
-        content = stream.read(member.file_size)
-    body = io.BytesIO(content)
-    version = np.lib.format.read_magic(body)
-    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-    if version not in readers:
-        raise raw.failure(f"{member.filename} has format version {version}")
-    shape, fortran_order, dtype = readers[version](body)
-    if dtype.kind not in "biuf":
-        raise raw.failure(f"{member.filename} holds {dtype}, not plain numbers")
-    if math.prod(shape) * dtype.itemsize != len(content) - body.tell():
-        raise raw.failure(f"{member.filename} promises shape {shape} of {dtype}, but holds another number of bytes")
-    array: npt.NDArray[Any] = np.ndarray(math.prod(shape), dtype=dtype, buffer=content, offset=body.tell())
-    return array.reshape(shape, order="F" if fortran_order else "C")
+class _Member:
+    """An array of an archive, of which the header has been read and checked."""
+
+    def __init__(self, raw: RawFile, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
+        # bzip2 and lzma are never written by numpy, and lzma lets the file choose how much memory to take.
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise raw.failure(f"{info.filename} is compressed by method {info.compress_type}")
+        with archive.open(info) as stream:
+            head = io.BytesIO(stream.read(min(info.file_size, MAX_HEADER_BYTES)))
+        version = np.lib.format.read_magic(head)
+        readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        if version not in readers:
+            raise raw.failure(f"{info.filename} has format version {version}")
+        self.shape, self.fortran_order, self.dtype = readers[version](head)
+        self.raw, self.archive, self.info, self.start = raw, archive, info, head.tell()
+        self.size = math.prod(self.shape)
+        if self.dtype.kind not in "biuf":
+            raise raw.failure(f"{info.filename} holds {self.dtype}, not plain numbers")
+        if self.size * self.dtype.itemsize != info.file_size - self.start:
+            raise self._wrong_size()
+
+    def read(self) -> npt.NDArray[Any]:
+        array: npt.NDArray[Any] = np.empty(self.size, dtype=self.dtype)
+        rest = array.view(np.uint8)
+        with self.archive.open(self.info) as stream:
+            stream.read(self.start)
+            while len(rest):
+                # Asking for a number of bytes bounds the unpacking where the directory understates a member's size.
+                part = stream.read(min(len(rest), _CHUNK))
+                if not part:
+                    raise self._wrong_size()
+                rest[: len(part)] = np.frombuffer(part, np.uint8)
+                rest = rest[len(part) :]
+        return array.reshape(self.shape, order="F" if self.fortran_order else "C")
+
+    def _wrong_size(self) -> AsgatError:
+        promised = f"{self.info.filename} promises shape {self.shape} of {self.dtype}"
+        return self.raw.failure(f"{promised}, but holds another number of bytes")
 
 
 def open_npy(path: Path, remedy: str, mode: Literal["r", "c"] = "r") -> npt.NDArray[Any]:

@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Self
 
 from asgat.errors import AsgatError, brief
+from asgat.memory import check_memory
+
+ANY_SIZE = sys.maxsize - 1  # the free memory decides
 
 
 @dataclass(frozen=True)
@@ -18,12 +21,14 @@ class RawFile:
     content: bytes
 
     @classmethod
-    def read(cls, path: Path, limit: int = sys.maxsize - 1) -> Self:
+    def read(cls, path: Path, limit: int = ANY_SIZE) -> Self:
         """Reads a regular file of at most ``limit`` bytes."""
         try:
             check_regular(path)
             with path.open("rb") as stream:
-                content = stream.read(min(limit, path.stat().st_size) + 1)
+                size = min(limit, path.stat().st_size) + 1
+                check_memory(size, str(path))
+                content = stream.read(size)
         except OSError as error:
             raise AsgatError(f"{path} cannot be read: {error.strerror}; check its name and permissions.") from error
         file = cls(path, content)

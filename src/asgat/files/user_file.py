@@ -9,11 +9,10 @@ from typing import Any
 
 from asgat.errors import AsgatError, brief
 from asgat.files.raw_file import RawFile
+from asgat.memory import check_memory
 
 MAX_FILE_BYTES = 256 * 2**20  # as Python objects a text of that size can take ten times as much
-# What a file may expand to in memory: an amount for any file, a multiple of its size if that is more, and a maximum.
-EXPANSION_FREE, EXPANSION_RATIO, EXPANSION_MOST = 384 * 2**20, 32, 2 * 2**30
-TEXT_RATIO = 10  # what a text takes in memory, for each of its bytes
+TEXT_BYTES = 10  # what a table takes in memory for each byte of its text
 PACKED = (".csv", ".tsv", ".txt", ".graphml")  # endings of texts that may be followed by .gz
 
 
@@ -35,7 +34,8 @@ class UserFile(RawFile):
         return AsgatError(f"{self.path} cannot be used: {brief(reason)}.")
 
     def text(self) -> str:
-        """The content as UTF-8."""
+        """The content as UTF-8, if what is made of it fits into the free memory."""
+        check_memory(TEXT_BYTES * len(self.content), str(self.path))
         try:
             text = self.content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
@@ -58,23 +58,11 @@ class UserFile(RawFile):
             raise self.failure("it does not hold an object")
         return held
 
-    def expansion_limit(self, most: int | None = None) -> int:
-        """The most bytes that may be made from this file: a small file must not take all memory."""
-        return min(max(EXPANSION_FREE, EXPANSION_RATIO * len(self.content)), most or EXPANSION_MOST)
-
-    def check_expansion(self, size: int, most: int | None = None) -> None:
-        """Raises an error if ``size`` bytes are more than may be made from this file."""
-        if size > (limit := self.expansion_limit(most)):
-            raise self.failure(
-                f"it expands to {size >> 20:,} MiB, and at most {limit >> 20:,} MiB are read from a file of "
-                f"{len(self.content) >> 10:,} KiB"
-            )
-
 
 def read_user_file(path: Path | str, limit: int = MAX_FILE_BYTES) -> UserFile:
     """Reads a file of at most ``limit`` bytes, or raises an error that says why it cannot be read.
 
-    A text packed by gzip is unpacked, within the bounds of what a file may expand to.
+    A text packed by gzip is unpacked, to at most as many.
     """
     try:
         file = UserFile.read(Path(path), limit)
@@ -89,13 +77,11 @@ def read_user_file(path: Path | str, limit: int = MAX_FILE_BYTES) -> UserFile:
 
 
 def _unpacked(file: UserFile, limit: int) -> UserFile:
-    most = min(limit, file.expansion_limit() // TEXT_RATIO)
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(file.content)) as stream:
-            content = stream.read(most + 1)
+            content = stream.read(limit + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise file.failure(f"it ends in .gz, but gzip cannot unpack it ({error})") from error
-    if len(content) > most:
-        size = f"{most >> 20} MiB, the most that is read from a packed file of {len(file.content) >> 10:,} KiB"
-        raise file.failure(f"it unpacks to more than {size}; unpack it first")
+    if len(content) > limit:
+        raise file.failure(f"it unpacks to more than {limit >> 20} MiB, the most that is read")
     return UserFile(file.path, content)

@@ -10,7 +10,7 @@ import numpy as np
 
 from asgat.errors import AsgatError
 from asgat.files.atomic import write_atomic
-from asgat.files.npz import MAX_PACKED_BYTES, read_npz
+from asgat.files.npz import read_npz
 from asgat.files.raw_file import RawFile
 from asgat.geometry.isomap import isomap
 from asgat.geometry.poincare import poincare
@@ -55,15 +55,14 @@ def positions(graph: Graph, space: str) -> Floats:
     position = SPACES[space].place(graph)
     content = io.BytesIO()
     np.savez_compressed(content, position=position)
-    if content.tell() <= MAX_PACKED_BYTES:
-        with suppress(AsgatError):  # a cache that cannot be written is not an error: positions are computed again
-            write_atomic(path, content.getvalue())
+    with suppress(AsgatError):  # a cache that cannot be written is not an error: positions are computed again
+        write_atomic(path, content.getvalue())
     return position
 
 
 def read_positions(path: Path, num_nodes: int) -> Floats:
     """The positions [num_nodes, 2] in a file of the cache, checked."""
-    raw = RawFile.read(path, MAX_PACKED_BYTES)
+    raw = RawFile.read(path)
     position = read_npz(raw, ["position"])["position"]
     if position.shape != (num_nodes, 2) or position.dtype != np.float64 or not np.isfinite(position).all():
         raise raw.failure(f"it must hold {num_nodes} points of the plane")

@@ -131,7 +131,7 @@ class FeatureEncoder:
         try:
             features = tuple(_read_feature(held) for held in values["features"])
             degree = values["degree"]
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise AsgatError(f"The encoding of the features cannot be read: {error!r}; fit again.") from error
         return cls(features, bool(degree))
 

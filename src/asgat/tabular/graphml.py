@@ -7,6 +7,7 @@ from xml.parsers import expat
 import numpy as np
 
 from asgat.files.user_file import UserFile
+from asgat.memory import check_memory
 from asgat.tabular.column import Column
 from asgat.tabular.table import CELL_BYTES, Table, open_checked
 
@@ -66,7 +67,8 @@ class _Reader:
     def _table(self, part: _Part, notes: list[str]) -> Table:
         used = {key: values for key, values in part.attributes.items() if values or self.defaults.get(key)}
         size = len(part.rows)
-        self.raw.check_expansion(2 * CELL_BYTES * size * (len(used) + len(part.headings)))  # texts, then numbers
+        cells = size * (len(used) + len(part.headings))
+        check_memory(2 * CELL_BYTES * cells, str(self.raw.path))  # texts, then numbers
         columns = {}
         for place, heading in enumerate(part.headings):
             # An id is never missing, even if it is called null.

@@ -12,11 +12,14 @@ import numpy.typing as npt
 
 from asgat.errors import AsgatError, suggest
 from asgat.files.npz import read_npz
-from asgat.files.user_file import UserFile, ending_of, read_user_file
+from asgat.files.raw_file import ANY_SIZE
+from asgat.files.user_file import MAX_FILE_BYTES, UserFile, ending_of, read_user_file
+from asgat.memory import check_memory
 from asgat.tabular.column import MASKS, Column
 
 MAX_COLUMNS = 100_000
 CELL_BYTES = 8
+NUMBER_BYTES = 6  # that a number of an array takes beyond its own: whether it is missing, a float32, and a rest
 ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".npz", ".graphml", ".graphml.gz")
 # How files begin, to recognise those whose ending says something else.
 SIGNATURES = {
@@ -55,7 +58,7 @@ class Table:
 
 
 def read_table(path: Path | str, row_bytes: int = 0) -> Table:
-    """Reads a file as its ending says; ``row_bytes`` beyond its cells count in what a packed file may expand to."""
+    """Reads a file as its ending says; ``row_bytes`` beyond its cells count in the memory that is needed."""
     path = Path(path)
     ending = ending_of(path)
     if ending not in (".csv", ".tsv", ".parquet", ".npz"):
@@ -64,7 +67,7 @@ def read_table(path: Path | str, row_bytes: int = 0) -> Table:
     raw = open_checked(path)
     with raw.guard():
         if ending == ".npz":
-            return _node_arrays(raw, _read_arrays(raw), row_bytes)
+            return _node_arrays(raw, read_npz(raw, None, number_bytes=NUMBER_BYTES), row_bytes)
         if ending == ".parquet":
             return read_parquet(raw, row_bytes)
         return read_text(raw, "\t" if ending == ".tsv" else ",")
@@ -72,8 +75,8 @@ def read_table(path: Path | str, row_bytes: int = 0) -> Table:
 
 def open_checked(path: Path | str) -> UserFile:
     """Reads a file, and refuses it if it begins like one of another kind than its ending says."""
-    raw = read_user_file(path)
-    ending = ending_of(raw.path)
+    ending = ending_of(path)
+    raw = read_user_file(path, ANY_SIZE if ending == ".npz" else MAX_FILE_BYTES)
     for start, (kind, expected) in SIGNATURES.items():
         if raw.content.startswith(start) and ending != expected:
             raise raw.failure(f"it ends in {ending} but is {kind}")
@@ -137,7 +140,7 @@ def read_parquet(raw: UserFile, row_bytes: int = 0) -> Table:
     groups = [held.metadata.row_group(i) for i in range(held.metadata.num_row_groups)]
     unpacked = sum(group.column(i).total_uncompressed_size for group in groups for i in range(group.num_columns))
     rows, width = held.metadata.num_rows, held.metadata.num_columns
-    raw.check_expansion(max(unpacked, rows * (width * CELL_BYTES + row_bytes)))
+    check_memory(max(unpacked, rows * (width * CELL_BYTES + row_bytes)), str(raw.path))
     _check_distinct(held.schema_arrow.names, raw.path.name)
     # Reading as a dictionary keeps a text that is stored once and named in every row once in memory, too.
     texts_of = [field.name for field in held.schema_arrow if _is_text(pa, field.type)]
@@ -185,16 +188,10 @@ def read_npz_tables(path: Path | str, edge_bytes: int = 0, node_bytes: int = 0) 
     """The edges of an npz archive, and its nodes where it has any; bytes as in :func:`read_table`."""
     raw = open_checked(path)
     with raw.guard():
-        arrays = _read_arrays(raw)
+        arrays = read_npz(raw, None, number_bytes=NUMBER_BYTES)
         edges = _edge_arrays(raw, arrays, edge_bytes)
         has_nodes = any(_is_column(name, array) for name, array in arrays.items())
         return edges, _node_arrays(raw, arrays, node_bytes) if has_nodes else None
-
-
-def _read_arrays(raw: UserFile) -> dict[str, npt.NDArray[Any]]:
-    arrays = read_npz(raw, None, raw.expansion_limit())
-    raw.check_expansion(CELL_BYTES * sum(array.size for array in arrays.values()))
-    return arrays
 
 
 def _node_arrays(raw: UserFile, arrays: dict[str, npt.NDArray[Any]], row_bytes: int) -> Table:
@@ -203,7 +200,7 @@ def _node_arrays(raw: UserFile, arrays: dict[str, npt.NDArray[Any]], row_bytes: 
     if not arrays:
         raise raw.failure("it has no array with a value per node")
     rows = max(len(array) for array in arrays.values())
-    raw.check_expansion(rows * row_bytes)
+    check_memory(rows * row_bytes, str(raw.path))
     values: dict[str, npt.NDArray[Any]] = {}
     for name, array in arrays.items():
         if len(array) != rows:
@@ -225,7 +222,7 @@ def _edge_arrays(raw: UserFile, arrays: dict[str, npt.NDArray[Any]], row_bytes: 
     if ends.ndim != 2 or 2 not in ends.shape or ends.dtype.kind not in "iu":
         raise raw.failure(f"edges must be whole numbers of shape [2, E], but are {ends.dtype} {list(ends.shape)}")
     ends = ends if ends.shape[0] == 2 else ends.T
-    raw.check_expansion(ends.shape[1] * (2 * CELL_BYTES + row_bytes))
+    check_memory(ends.shape[1] * (2 * CELL_BYTES + row_bytes), str(raw.path))
     columns = {role: Column.of_array(role, end) for role, end in zip(("source", "target"), ends, strict=True)}
     weight = arrays.get("edge_weight", arrays.get("weight"))
     if weight is not None and weight.shape == (ends.shape[1],):
