@@ -7,7 +7,6 @@ python benchmarks/distributed.py scale --nodes 200000,2000000 --ranks 2 --json s
 python benchmarks/distributed.py scale --model asgat-deep --only prepare     # graphs and tables, on all cores
 taskset -c 0,1 python benchmarks/distributed.py scale --model asgat-deep --only train --plan-for 20 --json deep.json
 python benchmarks/distributed.py kill --times 10 --json kill.json       # or with --model asgat-deep
-python benchmarks/distributed.py minibatch --batch-size 2048 --json minibatch.json
 """
 
 from __future__ import annotations
@@ -405,32 +404,6 @@ def read_losses(out: Path) -> list[tuple[float, float]]:
     return [(row["train_loss"], row["val_loss"]) for row in map(json.loads, lines)]
 
 
-# -- mini-batches -----------------------------------------------------------------------------------------------------
-
-
-def minibatch(dataset: str, batch_size: int, runs: int, epochs: int, folder: Path) -> dict[str, Any]:
-    """Full batches and mini-batches on the same runs, each in a separate process to measure its peak memory.
-
-    Finished runs stay in the folder, and the same command continues from there.
-    """
-    rows = []
-    for size in ("none", str(batch_size)):
-        out = folder / f"{dataset}-{size}"
-        program = [sys.executable, "-m", "asgat", "train", dataset, "--model", "asgat-cheb"]
-        settings = ["--set", f"batch_size={size}", "--set", f"epochs={epochs}", "--splits", f"0-{runs - 1}"]
-        with running([*program, *settings, "--out", str(out)], stdout=subprocess.DEVNULL) as process:
-            if code := process.wait():
-                raise SystemExit(f"training ended with {code}")
-        result = json.loads((out / "result.json").read_text())
-        rows.append(
-            {"batch_size": size, **{k: result[k] for k in ("micro_f1", "epochs", "ms_per_epoch", "peak_memory_mb")}}
-        )
-        print(json.dumps(rows[-1]), flush=True)
-    difference = 100 * (rows[1]["micro_f1"]["mean"] - rows[0]["micro_f1"]["mean"])
-    print(f"{dataset}: mini-batches - full batch = {difference:+.2f} points")
-    return {"dataset": dataset, "rows": rows, "difference": difference}
-
-
 def numbers(text: str) -> list[int]:
     return [int(part) for part in text.split(",")]
 
@@ -468,12 +441,6 @@ def main() -> None:
     one.add_argument("--epochs", type=int, default=150)
     one.add_argument("--seed", type=int, default=0)
     one.add_argument("--after", type=numbers, help="ranks to relaunch with, in turn; the same number by default")
-    one = commands.add_parser("minibatch")
-    one.add_argument("--dataset", default="pubmed")
-    one.add_argument("--batch-size", type=int, default=2048)
-    one.add_argument("--runs", type=int, default=3)
-    one.add_argument("--epochs", type=int, default=2000)
-    one.add_argument("--folder", type=Path, default=Path("runs/minibatch"))
     for one in commands.choices.values():
         one.add_argument("--json", type=Path)
     for name in ("parity", "scale", "kill"):
@@ -493,9 +460,6 @@ def main() -> None:
             options.epochs,
             options.seed,
             options.after or [options.ranks],
-        ),
-        "minibatch": lambda: minibatch(
-            options.dataset, options.batch_size, options.runs, options.epochs, options.folder
         ),
     }[options.command]()
     result["peak_of_this_process_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10

@@ -18,8 +18,6 @@ OPTIONS = ("root", "mix", "adjacency", "jump", "propagate", "balanced")
 POSITIVE = 1e-12  # the least value of a number that must not be 0
 MANY = 100_000  # most steps, heads or restarts
 LARGEST = 2**31 - 1  # of counts without another bound: products of two must fit in 64 bits
-BATCH_ROWS = 4  # rows of a hidden layer computed for a batch, at most, for each of its nodes
-KEPT_BYTES = 1 << 30  # of rows kept between batches that stay in memory; more go to files that are mapped
 _DEEP = 1000  # of what is built or computed one after the other: orders, layers, members
 
 
@@ -112,7 +110,6 @@ class SpectralConfig(TrainConfig):
     filter_hidden: tuple[int, ...] = _model((64, 64), "hidden sizes of the filter MLP", low=1, high=10_000)
     filter_activation: Literal["none", "relu", "tanh"] = _model("none", "output activation of the filter MLP")
     heat_scale: float = _model(1.0, "scale s of the heat kernel", low=POSITIVE)
-    batch_size: int | None = _training(None, "training nodes per step; none takes all of them", low=1, high=LARGEST)
     form: Literal["auto", "dense", "table"] = _table("auto", "score all pairs, or candidates in a table; auto by size")
     candidates: int = _table(32, "entries kept per order and row", low=1, high=LARGEST)
     cap: int = _table(256, "neighbours kept per row", low=0, high=LARGEST)
@@ -141,6 +138,7 @@ class SpectralConfig(TrainConfig):
         "filter_degree": (3, "PolynomialFilter"),
         "heat_learned": (False, "HeatFilter"),
         "tolerance": ("none", ""),
+        "batch_size": ("none", ""),
     }
 
 

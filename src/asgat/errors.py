@@ -54,7 +54,7 @@ def hardware_error(error: Exception) -> str | None:
     if isinstance(error, MemoryError) or "out of memory" in reason or "can't allocate memory" in reason:
         return (
             f"There is not enough memory: {reason or 'none is left'}. Set fewer heads, a smaller hidden size or "
-            "fewer candidates, or train in batches (--set batch_size=1024)."
+            "fewer candidates."
         )
     if any(cause in reason for cause in ("busy or unavailable", "no CUDA-capable device", "driver")):
         return f"The GPU cannot be used: {reason}. See what else is running on it, or use --device cpu."

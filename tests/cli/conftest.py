@@ -5,7 +5,11 @@ import re
 import pytest
 import torch
 from tests.bench.conftest import small as small
+from tests.distributed.ranks import free_port
 from tests.experiments.conftest import few_epochs as few_epochs
+
+from asgat.cli.output import begin_output
+from asgat.distributed.lost_rank import LostRankExit
 
 
 @pytest.fixture(autouse=True)
@@ -20,6 +24,16 @@ def place(tmp_path, monkeypatch):
     torch.set_num_threads(1)
     yield folder
     torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def one_rank(monkeypatch):
+    """The variables that a launcher sets for the only rank of a job."""
+    monkeypatch.setattr(LostRankExit, "on_terminate", lambda self: None)
+    for name, value in {"RANK": 0, "WORLD_SIZE": 1, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}.items():
+        monkeypatch.setenv(name, str(value))
+    yield
+    begin_output()
 
 
 @pytest.fixture

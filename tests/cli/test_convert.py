@@ -17,7 +17,7 @@ def files(place):
 CONVERT = ["convert", "edges.csv", "graph", "--features", "x.npy", "--labels", "y.csv"]
 
 
-def test_files_become_a_graph_that_trains(asgat, place):
+def test_files_become_a_graph_that_ranks_train_on(asgat, place, one_rank):
     code, _, errors = asgat(*CONVERT, "--splits", "parts.npy", "--json", "j", "--order", "rcm", "--name", "[bold]ring")
     assert code == 0, errors
     graph = OnDiskGraph(place / "graph")
@@ -26,14 +26,22 @@ def test_files_become_a_graph_that_trains(asgat, place):
     written = json.loads((place / "j").read_text())
     assert (written["nodes"], written["entries"], written["splits"], written["order"]) == (40, 80, 1, "rcm")
     command = ["train", "graph", "--model", "asgat-cheb", "--splits", "0", "--set", "epochs=2", "--set", "form=table"]
-    code, output, errors = asgat(*command, "--out", "run")
+    code, output, errors = asgat(*command, "--distributed", "--out", "run")
     assert code == 0, errors
     assert json.loads((place / "run" / "result.json").read_text())["dataset"] == "[bold]ring"
-    assert "asgat-cheb on [bold]ring (own splits)" in output
+    assert "asgat-cheb on [bold]ring: 40 nodes" in output
     assert "Test scores on [bold]ring" in output
 
 
-def test_directions_are_kept_where_they_are_asked_for(asgat, place):
+def test_one_process_is_told_how_to_train_on_a_folder(asgat, refused):
+    asgat(*CONVERT, "--splits", "parts.npy")
+    sentence = refused("train", "graph", "--model", "asgat-cheb")
+    assert "graph is a graph on disk" in sentence
+    assert "torchrun --nproc-per-node 2 -m asgat train graph --distributed" in sentence
+    assert "`asgat fit`" in sentence
+
+
+def test_directions_are_kept_where_they_are_asked_for(asgat, place, one_rank):
     code, output, errors = asgat(*CONVERT, "--splits", "parts.npy", "--directed", "--json", "j")
     assert code == 0, errors
     assert "Directed graph on disk" in output
@@ -43,10 +51,10 @@ def test_directions_are_kept_where_they_are_asked_for(asgat, place):
     number = np.argsort(graph.original_nodes())
     adjacency = graph.to_dataset().graph.adjacency.toarray()
     assert all(adjacency[number[v], number[(v + 1) % 40]] == 1 for v in range(40))
-    command = ["train", "graph", "--model", "asgat-plus", "--splits", "0", "--set", "epochs=2"]
-    code, output, errors = asgat(*command, "--out", "run")
+    command = ["train", "graph", "--model", "asgat-plus", "--splits", "0", "--set", "epochs=2", "--set", "form=table"]
+    code, output, errors = asgat(*command, "--distributed", "--out", "run")
     assert code == 0, errors
-    assert "num_entries=40, directed=True" in output
+    assert "asgat-plus on graph: 40 nodes, 40 entries" in output
 
 
 @pytest.mark.parametrize(
@@ -69,7 +77,7 @@ def test_an_edge_list_that_is_none_is_refused(refused, edges):
 TABLE = ["--table", "--set", "form=table", "--set", "order=3", "--set", "builder=truncated"]
 
 
-def test_a_table_is_stored_next_to_the_graph_and_used(asgat, place, monkeypatch):
+def test_a_table_is_stored_next_to_the_graph_and_used(asgat, place, one_rank, monkeypatch):
     monkeypatch.setattr("asgat.tables.table_cache.WORTH_SECONDS", 0.0)
     code, output, errors = asgat(*CONVERT, "--splits", "parts.npy", *TABLE, "--json", "j")
     assert code == 0, errors
@@ -79,8 +87,8 @@ def test_a_table_is_stored_next_to_the_graph_and_used(asgat, place, monkeypatch)
     code, output, errors = asgat(*CONVERT, "--splits", "parts.npy", *TABLE)  # again
     assert (code, "graph holds this graph already." in output) == (0, True), errors
     monkeypatch.setattr("asgat.tables.table_settings.TableSettings.build", None)
-    options = [*TABLE[1:], "--set", "epochs=1", "--set", "batch_size=8", "--set", "normalize_features=false"]
-    code, _, errors = asgat("train", "graph", "--model", "asgat-cheb", "--splits", "0", *options, "--out", "run")
+    options = ["--splits", "0", *TABLE[1:], "--set", "epochs=1", "--distributed", "--out", "run"]
+    code, _, errors = asgat("train", "graph", "--model", "asgat-cheb", *options)
     assert code == 0, errors
     damaged = table / "value.bin"
     damaged.write_bytes(bytes(damaged.stat().st_size))
@@ -90,19 +98,6 @@ def test_a_table_is_stored_next_to_the_graph_and_used(asgat, place, monkeypatch)
     assert code == 0
     assert "A stored table is built again" in errors
     assert "value.bin is not what was written" in errors
-
-
-def test_predictions_of_a_graph_on_disk(asgat, refused, place):
-    pytest.importorskip("pyarrow")
-    asgat(*CONVERT, "--splits", "parts.npy")
-    options = ["--set", "form=table", "--set", "epochs=1", "--set", "batch_size=8"]
-    asgat("train", "graph", "--model", "asgat-cheb", "--splits", "0", *options, "--out", "run")
-    code, output, errors = asgat("predict", "run", "--graph", "graph", "-o", "p.parquet", "--json", "j")
-    assert code == 0, errors
-    assert "of the 40 labelled nodes" in output
-    assert json.loads((place / "j").read_text())["nodes"] == 40
-    assert (place / "p.parquet").exists()
-    assert "leave out --edges" in refused("predict", "run", "--graph", "graph", "--edges", "e.csv", "-o", "p.parquet")
 
 
 def test_settings_without_a_table_are_refused(refused):

@@ -1,24 +1,15 @@
 import json
 
 import pytest
-from tests.distributed.ranks import free_port
 
 from asgat.cli.distributed import begin_rank
-from asgat.cli.output import begin_output, console, errors, notes
-from asgat.distributed.lost_rank import LostRankExit
+from asgat.cli.output import console, errors, notes
 
 SETTINGS = ["form=table", "epochs=2", "order=3", "heads=1", "hidden=4", "k=3", "candidates=4"]
 SET = [part for setting in SETTINGS for part in ("--set", setting)]
 
 
-@pytest.fixture
-def loud():
-    yield
-    begin_output()
-
-
-def test_only_rank_zero_prints(monkeypatch, loud):
-    monkeypatch.setattr(LostRankExit, "on_terminate", lambda self: None)
+def test_only_rank_zero_prints(monkeypatch, one_rank):
     monkeypatch.setenv("RANK", "2")
     assert begin_rank().rank == 2
     assert console.quiet
@@ -34,10 +25,7 @@ def test_a_launcher_is_needed(monkeypatch, asgat):
     assert not console.quiet
 
 
-def test_a_single_rank_trains_and_reports(monkeypatch, asgat, place, loud):
-    monkeypatch.setattr(LostRankExit, "on_terminate", lambda self: None)
-    for name, value in {"RANK": 0, "WORLD_SIZE": 1, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}.items():
-        monkeypatch.setenv(name, str(value))
+def test_a_single_rank_trains_and_reports(asgat, place, one_rank):
     command = ["train", "csbm", "--distributed", "--model", "asgat-cheb", "--splits", "0", *SET]
     code, output, sentence = asgat(*command, "--out", "run", "--json", "result.json")
     assert code == 0, sentence

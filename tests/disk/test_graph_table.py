@@ -27,15 +27,12 @@ def graph(tmp_path):
     return write_graph(tmp_path / "g", [(*edges, None)], DATA.x, DATA.y)
 
 
-def test_the_table_is_found_by_training(graph, monkeypatch):
-    held, seen = graph.to_dataset().graph, []
-    plain = table_of(held)
+def test_the_table_is_that_of_the_graph_in_memory_and_built_once(graph, monkeypatch):
+    plain, seen = table_of(graph.to_dataset().graph), []
     stored = store_table(graph, CONFIG, lambda *progress: seen.append(progress))
     assert seen[-1] == (200, 200)
     assert torch.equal(stored.value, plain.value)
-    monkeypatch.setattr("asgat.tables.table_cache.WORTH_SECONDS", 0.0)
     monkeypatch.setattr(TableSettings, "build", None)  # nothing is built
-    assert torch.equal(table_of(graph.to_dataset().graph).index, plain.index)
     assert torch.equal(store_table(graph, CONFIG).index, plain.index)
     assert len(list((graph.path / "tables").iterdir())) == 1
 

@@ -15,8 +15,7 @@ from asgat.errors import AsgatError
 from asgat.graph import Graph
 from asgat.kernels.sparse_features import SparseFeatures
 from asgat.nn.asgat import with_adjacency
-from asgat.nn.from_config import make_operator
-from asgat.nn.memory_plan import step_size
+from asgat.nn.memory_plan import choose_form, step_size, table_settings
 from asgat.nn.registry import make_config
 
 DATA = contextual_sbm(num_nodes=60, num_features=4, seed=1)
@@ -49,11 +48,11 @@ def lonely(monkeypatch):
 def test_a_rank_holds_its_rows_of_the_table_under_numbers_of_its_own(lonely, builder):
     settings = config(builder=builder)
     shard = build_shard(InMemory(DATA, settings), "asgat-cheb", settings, lonely)
-    operator: Any = make_operator(DATA.graph, settings)
-    whole = operator.table.take(torch.arange(20, 40))
+    form = choose_form(DATA.graph, settings)
+    whole = table_settings(60, settings, form).build(DATA.graph.shifted, range(20, 40))
     assert shard.operator.attention is not None
     needed, table = shard.operator.attention.exchange.needed, shard.operator.attention.rows.table
-    assert (shard.first, shard.last, shard.operator.num_inputs) == (20, 40, 20)
+    assert (shard.first, shard.last, shard.operator.num_nodes) == (20, 40, 20)
     assert torch.equal(table.value, whole.value)
     assert torch.equal(table.indptr, whole.indptr)
     nodes = torch.cat([torch.arange(20, 40), needed])
@@ -73,7 +72,7 @@ def test_a_rank_holds_its_rows_of_the_graph(lonely, directed):
     settings = config("asgat-deep", channels="attention+filters+mean", adjacency=True, normalize_features=False)
     shard = build_shard(InMemory(data, settings), "asgat-deep", settings, lonely, torch.float64)
     operator, copies = shard.operator, 2 if directed else 1
-    assert (operator.num_nodes, operator.num_inputs) == (20 * copies, 20 * copies)
+    assert operator.num_nodes == 20 * copies
     cover = data.graph.spectral_graph
     rows = slice(20 * copies, 40 * copies)
     assert operator.filters is not None
@@ -165,7 +164,6 @@ def test_features_are_sparse_or_dense_by_their_zeros():
         ("asgat-arma", {}, "operator = arma cannot"),
         ("asgat-cheb", {"form": "dense"}, "form=table"),
         ("asgat-cheb", {"form": "auto"}, "form=table"),
-        ("asgat-plus", {"batch_size": 20}, "batch_size = 20 cannot"),
         ("asgat-deep", {"operator": "arma"}, "operator = arma cannot"),
         ("asgat-deep", {"channels": "filters", "form": "auto", "exact_sums": True}, "exact_sums needs a table"),
     ],

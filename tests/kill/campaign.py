@@ -187,22 +187,6 @@ def swap_classes(folder: Path) -> None:
     (folder / "nodes.csv").write_text("\n".join(swapped))
 
 
-def write_folder(folder: Path) -> None:
-    """The graph of :func:`write_tables` as a graph on disk."""
-    from asgat.disk.converter import write_graph
-
-    write_tables(folder)
-    ends = np.loadtxt(folder / "edges.csv", np.int64, delimiter=",", skiprows=1).T
-    arrays = np.load(folder / "x.npy"), np.load(folder / "y.npy"), np.arange(60) % 3 + 1
-    write_graph(folder / "graph", [(*ends, None)], *arrays, order="none")
-
-
-def convert_again(folder: Path) -> None:
-    """The graph on disk with its two classes exchanged."""
-    labels = np.load(folder / "graph/labels.npy")
-    np.save(folder / "graph/labels.npy", 1 - labels)
-
-
 PROBLEMS = {
     "train": Problem(
         "train karate --model asgat-plus --splits 0-2 --out run --set heads=2 --set k=4 --set dropout=0.5 " + SMALL,
@@ -228,12 +212,6 @@ PROBLEMS = {
         lambda folder: numbers_of_run(folder / "run"),
         write_tables,
         change=swap_classes,
-    ),
-    "folder": Problem(
-        "train graph --model asgat-plus --splits 0 --out run --set heads=2 --set k=4 --set dropout=0.5 " + SMALL,
-        lambda folder: numbers_of_run(folder / "run"),
-        write_folder,
-        change=convert_again,
     ),
     "convert": Problem(
         "convert edges.csv graph --features x.npy --labels y.npy",

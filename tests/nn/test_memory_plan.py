@@ -14,7 +14,6 @@ from torch.utils._pytree import tree_leaves
 
 from asgat.config import ASGATConfig, ASGATDeepConfig
 from asgat.data import contextual_sbm
-from asgat.disk.converter import write_graph
 from asgat.errors import AsgatError
 from asgat.graph import Graph
 from asgat.nn import joined_linear, memory_plan
@@ -251,16 +250,6 @@ def test_large_graphs_are_planned():
 # -- refusals ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("config", [ASGATConfig, ASGATDeepConfig])
-def test_a_step_of_batches_is_planned_by_their_size(config):
-    whole, half, large = (plan(MEDIUM, config(form="table", batch_size=size)) for size in (None, 100, 10**6))
-    rows = 400 / MEDIUM.num_nodes
-    assert half.parts["attention"] == pytest.approx(rows * whole.parts["attention"], abs=1)
-    assert half.parts["operator"] == whole.parts["operator"]
-    assert half.parts["features"] == pytest.approx(whole.parts["features"] * (1 + rows), abs=1), "with what is kept"
-    assert large.parts["attention"] == whole.parts["attention"]
-
-
 def test_what_does_not_fit_is_refused_with_settings_that_do(free):
     graph = contextual_sbm(num_nodes=3000, mean_degree=4.0, num_features=2).graph
     config = ASGATConfig(form="dense", k=None)
@@ -375,13 +364,3 @@ def test_small_graphs_are_never_refused(free, values):
 def test_unknown_memory_refuses_nothing(monkeypatch):
     monkeypatch.setattr(memory_plan, "available_memory", lambda device="cpu": None)
     assert check_plan(MEDIUM, ASGATConfig(form="dense", k=None)).form == "dense"
-
-
-def test_a_table_on_disk_takes_no_memory_in_batches(tmp_path):
-    edges, _ = MEDIUM.edges_once()
-    labels = np.arange(600) % 2
-    mapped = write_graph(tmp_path / "g", [(*edges, None)], np.eye(600, 2), labels).to_dataset().graph
-    config = ASGATConfig(form="table", builder="truncated", batch_size=50)
-    assert plan(mapped, config).parts["operator"] == 16 * 600
-    assert plan(MEDIUM, config).parts["operator"] > 16 * 600
-    assert plan(mapped, config.replace(batch_size=None)).parts == plan(MEDIUM, config.replace(batch_size=None)).parts

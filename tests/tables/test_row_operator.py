@@ -13,73 +13,43 @@ from asgat.nn.attention import attend
 from asgat.spectral.chebyshev_interpolation import ChebyshevInterpolation
 from asgat.spectral.signal_operator import as_signal_operator
 from asgat.tables import RowOperator, TableOperator
+from asgat.tables.exact_builder import build_exact
 
 F64 = torch.float64
 
 
-def operators(graph, **options):
+def operators(graph, rows=None, **options):
+    """The operator of a graph, and that of some of its rows."""
     whole = TableOperator(graph, order=4, candidates=6, dtype=F64, **options)
-    return whole, whole.rows
+    table = whole.table if rows is None else build_exact(graph.shifted, 4, 6, rows=rows)
+    return whole, RowOperator(table, 6, whole.rows.interpolation)
 
 
 @given(graphs(min_nodes=2), st.data())
 def test_rows_score_as_they_do_in_the_whole_table(graph, data):
-    whole, shard = operators(graph)
     rows = torch.tensor(data.draw(st.lists(st.integers(0, graph.num_nodes - 1), max_size=8)), dtype=torch.int64)
+    whole, shard = operators(graph, rows.numpy())
     filter = MLPFilter(2).double()
     index, score = whole.top(filter, 3)
-    taken_index, taken_score = shard.take(rows).top(filter, 3)
+    taken_index, taken_score = shard.top(filter, 3)
     there = score[:, rows] > -torch.inf
     assert torch.equal(taken_score, score[:, rows])
     assert torch.equal(taken_index[there].long(), index[:, rows][there])
 
 
-@given(graphs(min_nodes=2), st.integers(0, 2**31))
-def test_a_layer_on_renumbered_rows_gives_those_rows_of_the_whole(graph, seed):
-    """Rows in any order, their inputs in any order too, with the rows' own nodes first."""
-    generator = torch.Generator().manual_seed(seed)
-    n = graph.num_nodes
-    order = torch.randperm(n, generator=generator)
-    rows = order[: n // 2 + 1]
-    whole, shard = operators(graph)
-    number = torch.empty(n, dtype=torch.int32)
-    number[order] = torch.arange(n, dtype=torch.int32)
-    part = shard.take(rows).renumbered(number, n)
-    x = torch.randn(n, 3, generator=generator, dtype=F64)
-    conv = ASGATConv(3, 4, heads=2, k=3, root=True).double()
-    assert torch.allclose(conv(x[order], part), conv(x, whole)[rows])
-
-
-def test_what_is_gathered_is_what_numbers_count(path_graph_operators):
+def test_what_is_gathered_is_what_numbers_count():
     """A rank that holds the second half asks for the first."""
-    whole, shard = path_graph_operators
-    n = whole.num_nodes
-    x = torch.randn(n, 3, dtype=F64)
-    conv = ASGATConv(3, 4, heads=2, k=3).double()
+    n = 10
     rows = torch.arange(n // 2, n)
+    whole, shard = operators(path_graph(), rows.numpy())
+    x = torch.randn(n, 3, dtype=F64)
+    conv = ASGATConv(3, 4, heads=2, k=3, root=True).double()
     number = torch.cat([torch.arange(n - n // 2, n), torch.arange(0, n - n // 2)]).int()
     others = x[: n // 2] @ conv.weight
-    part = shard.take(rows).renumbered(number, len(rows), lambda own: torch.cat([own, others]))
+    part = shard.renumbered(number, lambda own: torch.cat([own, others]))
     assert torch.allclose(conv(x[rows], part), conv(x, whole)[rows])
     with pytest.raises(AsgatError, match="x has 3 rows"):
         conv(x[:3], part)
-
-
-def test_a_selection_made_before_is_kept_under_its_new_numbers(path_graph_operators):
-    whole, shard = path_graph_operators
-    filter = MLPFilter(2).double()
-    n = whole.num_nodes
-    before, _ = shard.top(filter, 3)
-    reverse = torch.arange(n - 1, -1, -1, dtype=torch.int32)
-    renumbered = shard.renumbered(reverse, n)
-    after, score = renumbered.top(filter, 3)
-    assert torch.equal(after, reverse[before])
-    assert score.requires_grad
-    assert torch.equal(score, whole.top(filter, 3)[1])
-
-
-def shard_of(operator, num_inputs):
-    return operator.renumbered(torch.arange(operator.num_nodes, dtype=torch.int32), num_inputs)
 
 
 def test_from_a_table_alone_it_is_the_same_operator(path_graph_operators):
@@ -93,15 +63,13 @@ def test_from_a_table_alone_it_is_the_same_operator(path_graph_operators):
     assert alone.to(dtype=F64) is alone
     assert alone.to() is alone
     assert alone.lambda_max == 2.0
-    assert alone.num_inputs == moved.num_inputs == 10
-    assert shard_of(alone, 3).to(dtype=torch.float32).num_inputs == 3
 
 
-def test_rows_of_an_exact_table_are_certified_as_in_the_whole(path_graph_operators):
-    whole, shard = path_graph_operators
-    filter = MLPFilter(2).double()
+def test_rows_of_an_exact_table_are_certified_as_in_the_whole():
     rows = torch.tensor([5, 1, 8])
-    certificate = attend(shard.take(rows), filter, 3, certified=True).certificate
+    whole, shard = operators(path_graph(), rows.numpy())
+    filter = MLPFilter(2).double()
+    certificate = attend(shard, filter, 3, certified=True).certificate
     truth = attend(whole, filter, 3, certified=True).certificate
     assert certificate is not None
     assert truth is not None
@@ -127,7 +95,7 @@ def path_graph_operators():
 
 def test_a_truncated_part_is_not_certified():
     graph = Graph.from_edges([[0, 1, 2], [1, 2, 3]])
-    _, shard = operators(graph, builder="truncated")
+    shard = operators(graph, builder="truncated")[0].rows
     with pytest.raises(AsgatError, match="truncated"):
         attend(shard, MLPFilter(1).double(), 2, certified=True)
 
@@ -135,12 +103,12 @@ def test_a_truncated_part_is_not_certified():
 def test_a_weight_is_shared_as_the_caller_says_where_sums_are_exact(path_graph_operators):
     whole, shard = path_graph_operators
     number, weight = torch.arange(10, dtype=torch.int32), torch.ones(2, requires_grad=True)
-    shared = shard.renumbered(number, 10, share=lambda value: 3.0 * value)
+    shared = shard.renumbered(number, lambda own: own, share=lambda value: 3.0 * value)
     assert shared.shared(weight) is weight
-    shard = operators(path_graph(), exact_sums=True)[1]
+    shard = operators(path_graph(), exact_sums=True)[0].rows
     assert shard.exact_sums
-    assert shard.take(torch.arange(3)).shared(weight).dtype == F64
-    shared = shard.renumbered(number, 10, share=lambda value: 3.0 * value)
+    assert shard.shared(weight).dtype == F64
+    shared = shard.renumbered(number, lambda own: own, share=lambda value: 3.0 * value)
     assert shared.shared(weight).tolist() == [3.0, 3.0]
     alone = RowOperator(whole.table, whole.candidates, whole.rows.interpolation, exact_sums=True)
     assert alone.shared(weight).dtype == F64
@@ -163,7 +131,7 @@ def test_selecting_for_several_filters_at_once_is_selecting_for_each(path_graph_
             for value in (value for filter in filters for value in filter.parameters()):
                 value.add_(moved)
         with torch.set_grad_enabled(learned):
-            expected = [rows.take(torch.arange(rows.num_nodes)).top(filter, 3) for filter in filters]
+            expected = [operators(path_graph())[1].top(filter, 3) for filter in filters]
             calls.clear()
             found = rows.top_each(filters, 3)
             assert len(calls) == 1

@@ -102,8 +102,6 @@ TABLE = {"form": "table", "candidates": 8, "order": 4}
         ("asgat-plus", [{}, {"lr": 0.1}], {**TABLE, "members": 3, "max_restarts": 1}),
         ("asgat-deep", [{}, {"lr": 0.01}, {"lr": 1e-9}], {**TABLE, "heads": 2, "hidden": 6, "max_restarts": 1}),
         ("gcn", [{}, {"lr": 1e-9}], {"max_restarts": 1}),
-        ("asgat-cheb", [{}, {"lr": 0.1}], {**TABLE, "batch_size": 9, "epochs": 6}),
-        ("asgat-deep", [{}, {"lr": 0.1}], {**TABLE, "heads": 2, "hidden": 6, "batch_size": 9, "epochs": 6}),
     ],
     ids=[
         "settings",
@@ -112,8 +110,6 @@ TABLE = {"form": "table", "candidates": 8, "order": 4}
         "ensembles",
         "blocks",
         "one after the other",
-        "batches",
-        "batches of blocks",
     ],
 )
 def test_several_runs_killed_at_random_epochs(model, differences, shared, dtype, tmp_path):

@@ -1,7 +1,6 @@
 import dataclasses
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,12 +8,10 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from tests.training.tiny import quick, tiny_dataset
 
 from asgat.data import load_dataset
-from asgat.disk.converter import write_graph
-from asgat.errors import AsgatError
 from asgat.filters import HeatFilter
 from asgat.graph.knn_edges import add_knn_edges
 from asgat.nn.registry import make_config
-from asgat.training.inputs import graph_for, make_features, make_inputs, normalise_rows
+from asgat.training.inputs import graph_for, make_inputs, normalise_rows
 
 CPU = torch.device("cpu")
 
@@ -70,19 +67,3 @@ def test_inputs_are_made_from_the_graph_with_knn_edges():
         )
         torch.testing.assert_close(one[0].to_dense(), two[0].to_dense())
         torch.testing.assert_close(one[1].scores(HeatFilter(1))[1], two[1].scores(HeatFilter(1))[1])
-
-
-@pytest.mark.parametrize("normalised", [True, False])
-def test_features_of_a_graph_on_disk_stay_there_for_batches(normalised, tmp_path):
-    data, batches = tiny_dataset(), {"batch_size": 4, "normalize_features": normalised}
-    edges, _ = data.graph.edges_once()
-    stored = write_graph(tmp_path / "g", [(*edges, None)], data.x, data.y, order="none").to_dataset()
-    config = make_config("asgat-cheb", **batches)
-    x = make_features(stored, config, CPU)
-    assert isinstance(x, torch.Tensor)
-    truth = normalise_rows(data.x) if normalised else data.x
-    assert np.allclose(x, truth)
-    if not normalised:
-        assert x.data_ptr() == stored.x.__array_interface__["data"][0], "nothing is copied"
-    with pytest.raises(AsgatError, match="on the CPU"):
-        make_features(stored, config, torch.device("meta"))

@@ -221,8 +221,6 @@ MIXED = [{}, {"lr": 0.1}, {"dropout": 0.2}, {"weight_decay": 0.02, "dropout": 0.
             {"channels": "filters", "heads": 2, "hidden": 6, "members": 2, "adjacency": True, "patience": 3},
         ),
         ("asgat-cheb", {"form": "table", "exact_sums": True, "epochs": 4}),
-        ("asgat-cheb", {"form": "table", "batch_size": 9, "epochs": 3}),
-        ("asgat-deep", {"form": "table", "heads": 2, "hidden": 6, "batch_size": 9, "epochs": 3}),
         ("gcn", {"epochs": 4}),
     ],
     ids=str,

@@ -43,8 +43,8 @@ def convert(
 ) -> None:
     """Write a graph as a memory-mapped folder, for graphs too large to fit into memory.
 
-    `asgat train FOLDER` trains on it, with --distributed if it is undirected. A stopped command resumes when it is
-    started again. With --table a folder that was converted from the same files is kept.
+    `asgat train FOLDER --distributed` trains on it, on the ranks of a launcher such as torchrun. A stopped command
+    resumes when it is started again. With --table a folder that was converted from the same files is kept.
     """
     from asgat.disk.converter import ORDERS, write_graph
     from asgat.disk.disk_graph import OnDiskGraph

@@ -12,7 +12,6 @@ from asgat.cli import options
 from asgat.cli.graph_options import GraphOptions, Ignore, Nodes, print_changes, takes_graph
 from asgat.cli.leaderboard import BoardProgress, print_board, print_scores
 from asgat.cli.output import RunProgress, check_writable, console, detail, make_table, resumable, say, write_json
-from asgat.cli.output import notes as progress_notes
 from asgat.errors import AsgatError, listed
 
 if TYPE_CHECKING:
@@ -110,12 +109,8 @@ def fit(
 
 
 def predict(
-    run: Annotated[Path, typer.Argument(help="A run directory of `asgat fit`, or with --graph of `asgat train`.")],
+    run: Annotated[Path, typer.Argument(help="A run directory of `asgat fit`.")],
     edges: Annotated[Path | None, typer.Option(help="Edge file. Default: the graph the model was fitted on.")] = None,
-    graph: Annotated[
-        Path | None,
-        typer.Option(help="A folder of `asgat convert`, predicted in blocks; --out is a .parquet file."),
-    ] = None,
     nodes: Nodes = None,
     ignore: Ignore = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="File: .csv, .tsv, .csv.gz, .tsv.gz or .parquet.")] = Path(
@@ -131,25 +126,17 @@ def predict(
 
     The columns must have the names they had for `asgat fit`. The output marks the nodes that have a label.
     """
-    from asgat.disk.disk_graph import OnDiskGraph
     from asgat.estimator.classifier import ASGATClassifier
-    from asgat.estimator.disk_predictions import predict_on_disk
     from asgat.estimator.predictions import check_ending, predictions_of, summary_of, write_predictions
 
     check_ending(out)
     check_writable(out)
-    if graph is not None:
-        if edges or nodes or ignore:
-            raise AsgatError("--graph is a whole graph; leave out --edges, --nodes and --ignore.")
-        with progress_notes.status("") as status:
-            summary = predict_on_disk(run, OnDiskGraph(graph), out, status.update)
-    else:
-        classifier = ASGATClassifier.from_pretrained(run)
-        predictions = predictions_of(classifier, edges, nodes, ignore or [])
-        write_predictions(predictions, out, safe_csv)
-        for note in predictions.notes:
-            say(f"· {note}", wrap=True)
-        summary = summary_of(predictions)
+    classifier = ASGATClassifier.from_pretrained(run)
+    predictions = predictions_of(classifier, edges, nodes, ignore or [])
+    write_predictions(predictions, out, safe_csv)
+    for note in predictions.notes:
+        say(f"· {note}", wrap=True)
+    summary = summary_of(predictions)
     table = make_table(f"Predictions of {escape(str(run))}", ("class", "nodes", "without a label"), left=("class",))
     for row in summary["rows"]:
         table.add_row(escape(row["class"]), f"{row['nodes']:,}", f"{row['unlabelled']:,}")

@@ -19,7 +19,8 @@ def train(
     dataset: Annotated[
         str,
         typer.Argument(
-            help="A name from `asgat datasets`, or a converted folder.", autocompletion=options.complete_dataset
+            help="A name from `asgat datasets`, or with --distributed a converted folder.",
+            autocompletion=options.complete_dataset,
         ),
     ] = "csbm",
     model: Annotated[
@@ -51,6 +52,11 @@ def train(
     if distributed and tensorboard is not None:
         raise AsgatError("--tensorboard cannot be used with --distributed; metrics.jsonl has every epoch.")
     stored = open_if_folder(dataset)
+    if stored is not None and lost_rank is None:
+        raise AsgatError(
+            f"{dataset} is a graph on disk, which several processes train in parts: torchrun --nproc-per-node 2 -m "
+            f"asgat train {dataset} --distributed. To train in one process, give its files to `asgat fit`."
+        )
     if stored is not None:
         dataset = stored.name
     else:
@@ -64,7 +70,7 @@ def train(
         with locked(out) if lost_rank.rank == 0 else nullcontext():  # rank 0 writes
             train_in_parts(lost_rank, whole, name, config, job, out, json)
         return
-    data = stored.to_dataset() if stored else load_dataset(dataset, protocol, data_dir)
+    data = load_dataset(dataset, protocol, data_dir)
     result = job.run(data, name, config, out, tensorboard)
     console.print(result_table(result))
     report_files(out, data, tensorboard)

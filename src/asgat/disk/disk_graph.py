@@ -11,7 +11,6 @@ import scipy.sparse as sp
 
 from asgat.data.dataset import Dataset, Split
 from asgat.data.digest import arrays_digest
-from asgat.disk.mapped_graph import MappedGraph
 from asgat.errors import AsgatError, brief, shown
 from asgat.files.npz import open_npy
 from asgat.files.user_file import read_user_file
@@ -136,18 +135,13 @@ class OnDiskGraph:
         return self._map("indptr"), self._map("indices"), weight
 
     def to_dataset(self) -> Dataset:
-        """As a data set. That of an undirected graph stays on disk: features and matrices are read where they are used.
-
-        A directed graph is read into memory.
-        """
+        """As a data set, whose graph is read into memory."""
         n = self.num_nodes
         splits = tuple(self.split(i, 0, n) for i in range(self.num_splits))
         x = open_npy(self.path / "features.npy", "convert the graph again")
-        graph: Graph = MappedGraph(self)
-        if self.directed:
-            indptr, indices, weight = self.adjacency()
-            weight = np.ones(self.num_entries) if weight is None else np.array(weight)
-            graph = Graph(sp.csr_array((weight, np.array(indices), np.array(indptr)), shape=(n, n)), directed=True)
+        indptr, indices, weight = self.adjacency()
+        weight = np.ones(self.num_entries) if weight is None else np.array(weight)
+        graph = Graph(sp.csr_array((weight, np.array(indices), np.array(indptr)), shape=(n, n)), self.directed)
         return Dataset(self.name, graph, x, self.labels(0, n), splits, self.num_classes, self.metric, self.protocol)
 
     def digest(self) -> str:

@@ -40,7 +40,7 @@ class InMemory:
         self.name, self.metric, self.protocol = dataset.name, dataset.metric, dataset.protocol
         self.num_nodes, self.num_entries = dataset.num_nodes, graph.num_entries
         self.num_features, self.num_classes = dataset.num_features, dataset.num_classes
-        self.num_splits, self.directed, self.folder = len(dataset.splits), dataset.directed, self.graph.folder
+        self.num_splits, self.directed, self.folder = len(dataset.splits), dataset.directed, None
 
     def digest(self) -> str:
         return dataset_digest(self.dataset)
@@ -86,8 +86,6 @@ def check_distributed(model: str, config: TrainConfig, source: Source) -> str:
     if config.operator != "chebyshev":
         raise AsgatError(f"operator = {config.operator} cannot be trained in parts; --distributed needs chebyshev.")
     check_direction(source, model)
-    if config.batch_size is not None:
-        raise AsgatError(f"batch_size = {config.batch_size} cannot be trained in parts; leave it out.")
     if not isinstance(source, InMemory):
         check_self_loops(config)
         if config.similar:

@@ -31,7 +31,7 @@ class AttentionRows:
     @classmethod
     def of(cls, rows: RowOperator, exchange: Exchange) -> Self:
         share = partial(shared, group=exchange.group)
-        return cls(rows.renumbered(exchange.numbers(), exchange.own, exchange, share), exchange)
+        return cls(rows.renumbered(exchange.numbers(), exchange, share), exchange)
 
     def to(self, device: torch.device, dtype: torch.dtype) -> Self:
         return replace(self, rows=self.rows.to(device, dtype))

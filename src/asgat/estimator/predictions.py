@@ -125,18 +125,11 @@ def summary_of(predictions: Predictions) -> dict[str, Any]:
     predicted, label = predictions.predicted, np.array(predictions.label, dtype=object)
     named, most = np.array(predictions.classes, dtype=object)[predicted], len(predictions.classes)
     nodes, unlabelled = (np.bincount(part, minlength=most) for part in (predicted, predicted[label == ""]))
-    return summary_of_counts(predictions.classes, nodes, unlabelled, int((named == label).sum()))
-
-
-def summary_of_counts(
-    classes: Sequence[str], nodes: npt.NDArray[np.int64], unlabelled: npt.NDArray[np.int64], right: int
-) -> dict[str, Any]:
-    """The same from the numbers of nodes and of unlabelled nodes predicted per class, and of right predictions."""
-    total, labelled = int(nodes.sum()), int(nodes.sum() - unlabelled.sum())
-    rows = zip(classes, nodes.tolist(), unlabelled.tolist(), strict=True)
+    labelled = int(nodes.sum() - unlabelled.sum())
+    rows = zip(predictions.classes, nodes.tolist(), unlabelled.tolist(), strict=True)
     return {
-        "nodes": total,
+        "nodes": int(nodes.sum()),
         "labelled": labelled,
-        "accuracy": right / labelled if labelled else None,
+        "accuracy": int((named == label).sum()) / labelled if labelled else None,
         "rows": [{"class": name, "nodes": count, "unlabelled": without} for name, count, without in rows],
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -253,11 +252,6 @@ class Graph:
     def arrays(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
         """The adjacency matrix in CSR form: indptr, indices and weights."""
         return self.adjacency.indptr, self.adjacency.indices, self.adjacency.data
-
-    @property
-    def folder(self) -> Path | None:
-        """Where it is, for a graph that stays on disk."""
-        return None
 
     @cached_property
     def lambda_max(self) -> float:

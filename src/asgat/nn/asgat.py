@@ -191,7 +191,7 @@ class ASGAT(AttentionModel):
         if jump is not None:
             assert x is not None, "a jump needs the features"
             kept = dropout(x, self.dropout, self.training)
-            out = out + product(kept, jump, operator)[..., : out.size(-2), :]
+            out = out + product(kept, jump, operator)
         return elu_unit(out) if elu else out
 
 

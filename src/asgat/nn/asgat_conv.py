@@ -207,8 +207,8 @@ class ASGATConv(nn.Module):
         out = out.transpose(-3, -2).flatten(-2) if side_by_side else each_run(3, lambda own: own.mean(dim=-3), out)
         if self.directed:
             out = by_node(out) if self.concat else 0.5 * (out[..., 0::2, :] + out[..., 1::2, :])
-        if self.root_weight is not None:  # an operator's own nodes come first
-            out = out + product(x, own(self.root_weight), operator)[..., : out.size(-2), :]
+        if self.root_weight is not None:
+            out = out + product(x, own(self.root_weight), operator)
         if bias is not None and not in_sums:
             out = add_bias(out, bias)
         if not fused:

@@ -1,6 +1,5 @@
 """The deep model: residual blocks of spectral attention and spectral filters."""
 
-from collections.abc import Sequence
 from typing import Any, cast, get_args
 
 import torch
@@ -88,23 +87,12 @@ class DeepBlock(nn.Module):
             nn.init.zeros_(bias)
 
     def forward(self, h: Tensor, operator: SpectralOperator) -> Tensor:
-        z = self.normalise(h, operator)
+        z = layer_norm(h, operator.shared(self.norm_weight), operator.shared(self.norm_bias))
         others = [] if self.filters is None else [self.filters(z, operator)]
         if self.mean:
             mean = as_signal_operator(operator).neighbour_mean(z)
             others.append(by_node(mean) if self.directed else mean)
-        return self.update(h, z, others, operator)
-
-    def normalise(self, h: Tensor, operator: SpectralOperator) -> Tensor:
-        """The normalised rows z."""
-        return layer_norm(h, operator.shared(self.norm_weight), operator.shared(self.norm_bias))
-
-    def update(self, h: Tensor, z: Tensor, others: Sequence[Tensor], operator: SpectralOperator) -> Tensor:
-        """The block's output from its input, z, and the outputs of filters and means.
-
-        ``h`` and ``others`` may have the operator's rows alone, which are the first of z.
-        """
-        hidden = gelu(joined_linear(z, self.attention, others, self.weight1, self.bias1, operator, h.size(-2)))
+        hidden = gelu(joined_linear(z, self.attention, others, self.weight1, self.bias1, operator))
         return h + linear(dropout(hidden, self.dropout, self.training), self.weight2, self.bias2, operator)
 
 
@@ -223,19 +211,11 @@ class ASGATDeep(AttentionModel):
         """Logits, or ``(logits, attentions)`` with the attention of every block; arguments as for ``ASGAT``."""
         operator = self.operator_for(x, edge_index, edge_weight)
         check_nodes(operator, self.operators.directed, self.num_nodes)
-        h = self.encode(x, operator)
-        for block in self.blocks:
-            h = block(h, operator)
-        out = self.decode(h, operator)
-        return (out, [conv.attention(operator) for conv in self.convs]) if return_attention_weights else out
-
-    def encode(self, x: Tensor | SparseFeatures, operator: SpectralOperator) -> Tensor:
-        """What the first block takes, from feature rows."""
         x = dropout(x, self.dropout, self.training and self.input_dropout)
         h = gelu(linear(x, self.in_weight, self.in_bias, operator))
-        return cast(Tensor, dropout(h, self.dropout, self.training))
-
-    def decode(self, h: Tensor, operator: SpectralOperator) -> Tensor:
-        """Logits from what the last block returns."""
+        h = cast(Tensor, dropout(h, self.dropout, self.training))
+        for block in self.blocks:
+            h = block(h, operator)
         h = layer_norm(h, operator.shared(self.norm_weight), operator.shared(self.norm_bias))
-        return linear(h, self.out_weight, self.out_bias, operator)
+        out = linear(h, self.out_weight, self.out_bias, operator)
+        return (out, [conv.attention(operator) for conv in self.convs]) if return_attention_weights else out

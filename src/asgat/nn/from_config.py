@@ -18,7 +18,7 @@ from asgat.nn.memory_plan import check_plan, table_settings
 from asgat.spectral import ArmaOperator, ChebyshevOperator, ExactOperator, SpectralOperator
 from asgat.tables import ArmaTableOperator, TableOperator
 from asgat.tables.candidate_table import Progress
-from asgat.tables.table_cache import caches_for
+from asgat.tables.table_cache import TableCache
 
 
 def make_filter(config: SpectralConfig) -> Callable[[int], SpectralFilter]:
@@ -70,7 +70,7 @@ def make_operator(
         neighbourhood=settings.neighbourhood,
         progress=progress,
         exact_sums=config.exact_sums,
-        caches=caches_for(graph.folder),
+        caches=[TableCache()],
         **arma,
         **where,
     )

@@ -26,26 +26,21 @@ def joined_linear(
     weight: Tensor,
     bias: Tensor,
     operator: SpectralOperator,
-    rows: int,
 ) -> Tensor:
-    """[z, attention(z), others] W + b, for an attention layer without dropout, root term, shares and bias.
-
-    ``rows`` is the number of rows of the output; the operator may attend to further rows of z.
-    """
-    own = z if z.size(-2) == rows else z[..., :rows, :]
+    """[z, attention(z), others] W + b, for an attention layer without dropout, root term, shares and bias."""
     traced = torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu")
-    if attention is None or traced or not in_blocks(rows, z.device, operator.exact_sums):
+    if attention is None or traced or not in_blocks(z.size(-2), z.device, operator.exact_sums):
         attended = [] if attention is None else [attention(z, operator)]
-        return linear(torch.cat([own, *attended, *others], dim=-1), weight, bias, operator)
+        return linear(torch.cat([z, *attended, *others], dim=-1), weight, bias, operator)
     found = attention.attention(operator)
     if attention.runs == 1:
         found = found.unsqueeze()
     # In a double cover the rows of a node's two copies, one after the other, are those of twice as many heads.
-    shape = *own.shape[:-1], -1, found.index.size(-1)
+    shape = *z.shape[:-1], -1, found.index.size(-1)
     index, share = (part.transpose(-3, -2).reshape(shape) for part in (found.index, found.weight))
     x = operator.exchange(by_copy(product(z, attention.weight, operator), attention.operators.copies))
 
     def of_run(z: Tensor, x: Tensor, index: Tensor, share: Tensor, w: Tensor, b: Tensor, *others: Tensor) -> Tensor:
         return gather_linear(x, index, share, z, others, w, b)
 
-    return each_run(2, of_run, own, x, index, share, operator.shared(weight), operator.shared(bias), *others)
+    return each_run(2, of_run, z, x, index, share, operator.shared(weight), operator.shared(bias), *others)

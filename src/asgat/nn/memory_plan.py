@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from asgat.config import BATCH_ROWS, KEPT_BYTES, ASGATConfig, ASGATDeepConfig, SpectralConfig
+from asgat.config import ASGATConfig, ASGATDeepConfig, SpectralConfig
 from asgat.errors import AsgatError
 from asgat.graph import Graph
 from asgat.memory import available_memory
@@ -107,13 +107,8 @@ def plan(graph: Graph, config: SpectralConfig, device: torch.device | str = "cpu
             in_row = candidates_per_node(graph, config.order, candidates, config.cap, sample)
             size = sizes.exact_table_size(n, orders, in_row, entry, torch.device(device))
     operator = size.held + matrices * 12 * (graph.num_entries + n)
-    if graph.folder is not None and config.batch_size is not None and "table" in form:  # of which parts are mapped
-        operator = 16 * n
     attention, features = step_size(config, nodes, n, k, torch.device(device), in_pair)
     attention += size.scores if config.attends else 0
-    if config.batch_size is not None:
-        part = min(1.0, BATCH_ROWS * config.batch_size / max(n, 1))
-        attention, features = int(part * attention), int(part * features) + min(KEPT_BYTES, features)
     parts = {"operator": operator, "building": size.building, "attention": attention, "features": features}
     return Plan(form, operator + max(size.building, attention + features), parts)
 

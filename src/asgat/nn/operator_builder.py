@@ -75,10 +75,10 @@ class OperatorBuilder:
             operator = self.make(graph.double_cover if self.directed else graph, dtype=dtype, device=x.device)
             if self.cached:
                 self.kept = operator
-        if operator.num_inputs != self.copies * x.size(-2):
+        if operator.num_nodes != self.copies * x.size(-2):
             kept = " (kept from an earlier call, because cached=True)" if operator is self.kept else ""
             rows = ", two per node of a directed graph" if self.directed else ""
-            raise AsgatError(f"x has {x.size(-2)} rows, but the graph{kept} has {operator.num_inputs} nodes{rows}.")
+            raise AsgatError(f"x has {x.size(-2)} rows, but the graph{kept} has {operator.num_nodes} nodes{rows}.")
         return operator
 
     def _read(self, graph: Any, num_nodes: int, edge_weight: Tensor | None) -> Graph:

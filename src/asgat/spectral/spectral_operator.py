@@ -116,11 +116,6 @@ class SpectralOperator(ABC):
         """Number of nodes of the graph, where the operator has only some of their rows."""
         return self.num_nodes
 
-    @property
-    def num_inputs(self) -> int:
-        """Rows of features a layer on this operator is given: one per node, the operator's rows first."""
-        return self.num_nodes
-
     def exchange(self, x: Tensor) -> Tensor:
         """The rows that the indices of :meth:`top` refer to, from the rows a layer has."""
         return x

@@ -84,16 +84,6 @@ class CandidateTable:
         indptr = _bounds(torch.cat([t.indptr.diff() for t in tables]))
         return cls(indptr, **joined, exact=all(t.exact for t in tables))
 
-    def take(self, rows: Tensor) -> Self:
-        """A table of the given rows; O(their entries)."""
-        rows = rows.to(self.device)
-        first = self.indptr[rows]
-        size = self.indptr[rows + 1] - first
-        indptr = _bounds(size)
-        entry = torch.arange(int(indptr[-1]), device=self.device) + (first - indptr[:-1]).repeat_interleave(size)
-        per_row = {name: getattr(self, name)[rows] for name in _PER_ROW}
-        return replace(self, indptr=indptr, index=self.index[entry], value=self.value[entry], **per_row)
-
     def __repr__(self) -> str:
         kind = "exact" if self.exact else "truncated"
         return (

@@ -1,4 +1,4 @@
-"""Scores on rows of a candidate table: all of them, or those that one rank or one batch holds."""
+"""Scores on rows of a candidate table: all of them, or those that one rank holds."""
 
 import copy
 from collections.abc import Callable, Sequence
@@ -47,7 +47,6 @@ class RowOperator(SpectralOperator):
         self.candidates, self.exact_sums, self._wide_index = candidates, exact_sums, wide_index
         self._gather: Callable[[Tensor], Tensor] | None = None
         self._share: Callable[[Tensor], Tensor] | None = None
-        self._num_inputs = table.num_nodes
         self._hold(table.to(self.device))
 
     def _hold(self, table: CandidateTable) -> None:
@@ -61,43 +60,24 @@ class RowOperator(SpectralOperator):
         self.interpolation = self.interpolation.to(self.device, self.dtype)
         self._hold(self.table.to(self.device))
 
-    def take(self, rows: Tensor) -> Self:
-        """The operator of some of the rows, with the same node numbers."""
-        taken = copy.copy(self)
-        taken._wide_index = False
-        taken._hold(self.table.take(rows))
-        taken._num_inputs = taken.num_nodes
-        return taken
-
     def renumbered(
         self,
         number: Tensor,
-        num_inputs: int,
-        gather: Callable[[Tensor], Tensor] | None = None,
+        gather: Callable[[Tensor], Tensor],
         share: Callable[[Tensor], Tensor] | None = None,
     ) -> Self:
         """The same rows with node u called ``number[u]``, a row of what ``gather`` returns for a layer's input.
 
         Args:
             number: [N], int32; any value for a node that is never selected.
-            num_inputs: rows of the input a layer is given.
-            gather: called with the rows a layer has, returns the rows the numbers refer to; by default the same rows.
+            gather: called with the rows a layer has, one for each of this operator's, returns the rows the numbers
+                refer to.
             share: does what :meth:`shared` describes where sums include the rows of other ranks.
         """
         other = copy.copy(self)
-        other.table = replace(self.table, index=number[self.table.index])
-        other._nodes, other._num_inputs = other.table.index, num_inputs
         other._gather, other._share = gather, share
-        kept = {
-            filter: replace(last, index=nodes_at(other._nodes, last.position))
-            for filter, last in self._selected.items()
-        }
-        other._selected = WeakKeyDictionary(kept)
+        other._hold(replace(self.table, index=number[self.table.index]))
         return other
-
-    @property
-    def num_inputs(self) -> int:
-        return self._num_inputs
 
     def exchange(self, x: Tensor) -> Tensor:
         return x if self._gather is None else self._gather(x)

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import torch
 
 from asgat.config import SpectralConfig, TrainConfig
-from asgat.data.dataset import ROWS_AT_ONCE, Dataset
+from asgat.data.dataset import Dataset
 from asgat.errors import AsgatError
 from asgat.graph import Graph
 from asgat.graph.knn_edges import add_knn_edges
@@ -15,8 +15,6 @@ from asgat.kernels.sparse_features import SparseFeatures, features_tensor
 from asgat.nn.asgat import with_adjacency
 from asgat.nn.registry import MODELS, model_spec
 from asgat.tables.candidate_table import Progress
-from asgat.tables.stored_table import read_only_tensor
-from asgat.training.kept_rows import KeptRows
 
 
 def graph_for(dataset: Dataset, config: TrainConfig) -> Graph:
@@ -41,30 +39,11 @@ def make_inputs(
 
 
 def make_features(dataset: Dataset, config: TrainConfig, device: torch.device) -> torch.Tensor | SparseFeatures:
-    """The features of a data set as a model with these settings takes them.
-
-    Those of a graph on disk stay there where they are trained on in batches.
-    """
-    if dataset.graph.folder is not None and getattr(config, "batch_size", None) is not None:
-        return mapped_features(dataset.x, config, device)
+    """The features of a data set as a model with these settings takes them."""
     x: Any = normalise_rows(dataset.x) if config.normalize_features else dataset.x
     if getattr(config, "adjacency", False):
         x = with_adjacency(x, graph_for(dataset, config))
     return features_tensor(x, device)
-
-
-def mapped_features(x: npt.NDArray[np.float32], config: TrainConfig, device: torch.device) -> torch.Tensor:
-    """Features without reading them, or, where rows are to be normalised, a copy that is a file if it is large."""
-    if device.type != "cpu":
-        raise AsgatError(
-            "Batches of a graph on disk are trained on the CPU; use --device cpu, or leave out batch_size."
-        )
-    if not config.normalize_features:
-        return read_only_tensor(x)
-    kept = KeptRows(device, torch.float32).new(*x.shape)
-    for start in range(0, len(x), ROWS_AT_ONCE):
-        kept[start : start + ROWS_AT_ONCE] = torch.from_numpy(normalise_rows(x[start : start + ROWS_AT_ONCE]))
-    return kept
 
 
 def prepare_graph(

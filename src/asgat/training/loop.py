@@ -15,7 +15,6 @@ from asgat.data.dataset import Split
 from asgat.errors import AsgatError
 from asgat.training.checkpoint import Checkpointer
 from asgat.training.lanes import Layout, ProgramGroup
-from asgat.training.minibatch import MinibatchProgram
 from asgat.training.objective import evaluate
 from asgat.training.program import Program, Task, epochs_of, other_model, shapes
 from asgat.training.run_state import (
@@ -177,7 +176,7 @@ def train_runs(
             executor = resources.enter_context(ThreadPoolExecutor(layout.lanes))
             make_program = partial(ProgramGroup, lanes=layout.lanes, executor=executor)
         elif make_program is None:
-            make_program = MinibatchProgram if getattr(config, "batch_size", None) is not None else Program
+            make_program = Program
         while waiting:
             active = waiting[:room]
             with layout.limit():

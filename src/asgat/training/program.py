@@ -43,7 +43,6 @@ class Task:
         if "stacks" not in self._known:
             operator = self.inputs[1] if len(self.inputs) == 2 else None
             able = isinstance(operator, SpectralOperator) and not operator.exact_sums and self.resumable
-            able = able and getattr(config, "batch_size", None) is None
             self._known["stacks"] = able and stackable(self.example(config.replace(members=1)))
         return bool(self._known["stacks"])
 

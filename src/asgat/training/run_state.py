@@ -1,6 +1,6 @@
 """One run from its first epoch to its result: early stopping, restarts and what is reported.
 
-Every way of training (one model, many stacked runs, mini-batches, ranks) drives this state machine with the losses and
+Every way of training (one model, many stacked runs, ranks) drives this state machine with the losses and
 scores of its epochs, so that the rules exist once.
 """
 
