@@ -29,7 +29,6 @@ GUIDES += [
     "baselines",
     "reproduce",
     "scale",
-    "scale-disk",
     "report",
     "explain",
     "results",
@@ -39,7 +38,7 @@ GUIDES += [
 ]
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
-MOST_WORDS = 900  # of a page
+MOST_WORDS = 1100  # of a page
 MOST_LINKS = 4  # of a paragraph
 GUIDE_PAGES = [page for page in PAGES if page.parent.name == "docs"]
 REMOVED = {"recipes/NAME.toml", "benchmarks/search.py"}  # a placeholder, and a script that a page says is gone
