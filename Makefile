@@ -47,8 +47,8 @@ mutants: setup  ## mutation tests of the numerics; resumes where it stopped
 	$(BIN)/python -m tests.mutation.run --seconds 100000
 
 bench: setup  ## time of one epoch against PyG's GAT, and growth with graph size
-	$(BIN)/python -m asgat bench epoch
-	$(BIN)/python -m asgat bench scale
+	$(BIN)/python -m reproduce bench epoch
+	$(BIN)/python -m reproduce bench scale
 
 system-extras:  ## optional system packages; tests that need them skip without them
 	@set -e; packages="chromium postgresql"; missing=""; \

@@ -17,7 +17,7 @@ LAYERS = [
     *(["files"], ["config"], ["kernels"], ["graph"], ["filters"], ["spectral"], ["tables"], ["geometry"], ["nn"]),
     *(["data"], ["recipe"], ["tabular"], ["disk"], ["training"], ["distributed"], ["leaderboard"]),
     *(["estimator"], ["explain"]),
-    *(["report"], ["tuning"], ["bench"], ["experiments"], ["cli"], ["__main__"]),
+    *(["report"], ["tuning"], ["cli"], ["__main__"]),
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 PUBLISHED = {"mlp", "heat", "geom_gcn"}  # named after the same published thing

@@ -69,7 +69,7 @@ def test_on_cuda_deterministic_algorithms_are_enabled():
     assert os.environ["CUBLAS_WORKSPACE_CONFIG"] in (":4096:8", ":16:8")
 
 
-@pytest.mark.parametrize("command", ["train", "compare", "reproduce", "fit"])
+@pytest.mark.parametrize("command", ["train", "compare", "fit"])
 def test_the_commands_that_train_have_the_option(command):
     from typer.main import get_command
 

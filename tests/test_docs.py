@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from tests.leaderboard.conftest import make_small_field
 
-from asgat.cli.app import app
+from asgat.cli.app import app as asgat_app
 from asgat.config import ASGATConfig
+from reproduce.app import app as reproduce_app
 
 ROOT = Path(__file__).resolve().parents[1]
 GUIDES = [
@@ -50,9 +51,9 @@ def blocks(guide, language):
     return [body for name, body in fences if name == language]
 
 
-def commands(guide):
+def commands(guide, program="asgat"):
     lines = [line for block in blocks(guide, "") for line in block.splitlines()]
-    return [shlex.split(line, comments=True) for line in lines if line.startswith("asgat ")]
+    return [shlex.split(line, comments=True) for line in lines if line.startswith(f"{program} ")]
 
 
 def run(code):
@@ -67,8 +68,6 @@ def quick_options(command):
         return ["--preset", "quick"]
     if command[1] == "tune":
         return ["--set", "epochs=10", "--trials", "2"]
-    if command[1] == "bench":
-        return ["--repeats", "1"]
     if command[1] == "fit" and "asgat-plus" in command:
         return ["--set", "epochs=10", "--set", "hidden=8", "--set", "heads=2"]
     return ["--set", "epochs=10"] if command[1] in ("fit", "compare") else []
@@ -87,7 +86,7 @@ def test_pages_on_own_data(asgat, tmp_path, monkeypatch):
             code, _, errors = asgat(*command[1:], *quick_options(command))
             assert code == 0, errors
             called.append(command[1])
-    assert " ".join(called) == "fit predict report fit explain fit compare tune fit bench fit explain"
+    assert " ".join(called) == "fit predict report fit explain fit compare tune fit fit explain"
     assert len(Path("predictions.csv").read_text(encoding="utf-8").splitlines()) == 301
     files, validation = blocks("classifier", "python")
     scope = run(files.replace("epochs=50", "epochs=5"))
@@ -149,12 +148,23 @@ def test_snippets_of_extending():
     assert scopes[1]["dataset"].num_nodes == 20
 
 
-@pytest.mark.parametrize("command", [c for guide in GUIDES for c in commands(guide)], ids=" ".join)
-def test_commands_parse(command):
+COMMANDS = [
+    (app, name, words)
+    for app, program in ((asgat_app, "asgat"), (reproduce_app, "python -m reproduce"))
+    for guide in GUIDES
+    for name, *words in (command[len(program.split()) :] for command in commands(guide, program))
+]
+
+
+@pytest.mark.parametrize(("app", "name", "words"), COMMANDS, ids=lambda value: str(value) if type(value) is str else "")
+def test_commands_parse(app, name, words):
     from typer.main import get_command
 
-    root = get_command(app)
-    root.commands[command[1]].make_context(command[1], list(command[2:]))  # type: ignore[attr-defined]
+    command: Any = get_command(app).commands[name]  # type: ignore[attr-defined]
+    while hasattr(command, "commands"):
+        name, *words = words
+        command = command.commands[name]
+    command.make_context(name, words)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -186,7 +186,7 @@ def test_what_is_imported_is_declared():
 
 
 def texts():
-    places = ["src", "docs", "tests", "benchmarks", ".ci"]
+    places = ["src", "reproduce", "docs", "tests", ".ci"]
     tree = [path for place in places for path in (ROOT / place).rglob("*") if path.is_file()]
     names = ["README.md", "Makefile", "CONTRIBUTING.md", "CHANGELOG.md", "CITATION.cff", "pyproject.toml"]
     for path in [*tree, *(ROOT / name for name in [*names, "constraints.txt"])]:

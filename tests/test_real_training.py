@@ -50,9 +50,9 @@ def test_selections_used_again_are_those_of_the_whole_table(name, real_data):
     import torch
     from tests.training.selections import assert_reuse_changes_nothing
 
-    from asgat.bench.epoch import published_config
     from asgat.data import load_dataset
     from asgat.training.runner import make_task
+    from reproduce.bench.epoch import published_config
 
     data, config = load_dataset(name, data_dir=real_data), published_config(name)
     task = make_task(data, "asgat-cheb", config, torch.device("cpu"))

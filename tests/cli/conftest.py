@@ -4,9 +4,7 @@ import re
 
 import pytest
 import torch
-from tests.bench.conftest import small as small
 from tests.distributed.ranks import free_port
-from tests.experiments.conftest import few_epochs as few_epochs
 
 from asgat.cli.output import begin_output
 from asgat.distributed.lost_rank import LostRankExit

@@ -17,7 +17,7 @@ from asgat.errors import AsgatError
 PANELS = {
     "Your graph": ["fit", "predict", "explain", "report", "runs", "convert", "cache"],
     "Benchmarks": ["datasets", "models", "train", "compare", "tune"],
-    "Research": ["reproduce", "embed", "bench"],
+    "Research": ["embed"],
 }
 COMMANDS = [name for names in PANELS.values() for name in names]
 TRAIN = ["train", "karate", "--model", "mlp", "--splits", "0", "--set", "epochs=2", "--device", "cpu"]
@@ -87,9 +87,7 @@ def test_commands_are_grouped(asgat):
     assert list(shown) == ["Options", *PANELS]
 
 
-@pytest.mark.parametrize(
-    "command", [[], *([name] for name in COMMANDS), ["bench", "epoch"], ["bench", "scale"]], ids=str
-)
+@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)], ids=str)
 def test_help_cuts_nothing_at_width_80(command, asgat, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     code, output, _ = asgat(*command, "--help")
@@ -179,9 +177,7 @@ def test_completion_is_installed_and_completes(shell, tmp_path):
 def test_every_command_has_a_summary_an_example_and_explained_options():
     root = get_command(app)
     assert list(root.commands) == COMMANDS  # type: ignore[attr-defined]
-    commands = {**root.commands, **root.commands["bench"].commands}  # type: ignore[attr-defined]
-    del commands["bench"]
-    for name, command in commands.items():
+    for name, command in root.commands.items():  # type: ignore[attr-defined]
         assert command.help, name
         assert "Example" in command.epilog, name
         for parameter in command.params:

@@ -12,7 +12,7 @@ import typer
 from tests.cli.test_fit import GIVEN, write_graph
 from typer.testing import CliRunner
 
-from asgat.cli import bench, fit, train, tune
+from asgat.cli import fit, train, tune
 from asgat.cli.graph_options import GraphOptions, as_run_directory, load_source, takes_graph
 from asgat.errors import AsgatError
 
@@ -43,7 +43,7 @@ def test_a_command_gets_the_options_in_place_of_its_graph():
 
 def test_all_commands_have_the_options_of_fit():
     own = set(vars(GraphOptions()))
-    for command in (fit.fit, train.compare, tune.tune, bench.epoch):
+    for command in (fit.fit, train.compare, tune.tune):
         assert own <= set(inspect.signature(command).parameters)
 
 
@@ -85,18 +85,6 @@ def test_bad_input_is_a_sentence(refused, command, arguments, words):
     if command == ["tune"]:
         pytest.importorskip("optuna")
     assert words in refused(*command, *arguments)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--datasets", "karate", "--edges", "e.csv"], "Both 'karate' and --edges were given"),
-        (["--label", "kind"], "--edges is missing"),
-        (["--datasets", "runs/nosuch"], "There is no run directory 'runs/nosuch'."),
-    ],
-)
-def test_bad_input_of_bench(refused, arguments, words):
-    assert words in refused("bench", "epoch", *arguments)
 
 
 def test_fit_needs_edges_and_labels(refused):
@@ -199,19 +187,6 @@ def test_tune_on_a_run_directory_takes_its_model(asgat, place):
     recipe = tomllib.loads((place / "runs" / f"tune-{place.name}-mlp-seed0-runs0" / "recipe.toml").read_text())
     assert recipe["model"] == "mlp"
     assert recipe["mlp"]["found"]["command"].startswith("asgat tune fitted --model mlp")
-
-
-def test_bench_epoch_on_files_and_on_a_run_directory(asgat):
-    write_graph()
-    code, output, errors = asgat("bench", "epoch", *FILES, "--repeats", 1, "--json", "e.json")
-    assert code == 0, errors
-    assert Path().absolute().name in output
-    assert rows_of("e.json")[0]["nodes"] == 60
-    assert asgat(*GIVEN, "--model", "mlp", *QUICK, "--out", "fitted")[0] == 0
-    deep = ["--model", "asgat-deep", "--set", "hidden=4", "--set", "heads=2", "--repeats", 1]
-    code, _, errors = asgat("bench", "epoch", "--datasets", "fitted", *deep, "--json", "d.json")
-    assert code == 0, errors
-    assert (rows_of("d.json")[0]["nodes"], rows_of("d.json")[0]["hidden"]) == (60, 4)
 
 
 def test_a_graph_with_the_name_of_a_data_set_gets_no_recipe(place):

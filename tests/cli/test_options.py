@@ -127,7 +127,7 @@ def test_names_are_completed():
     assert complete_dataset("nosuch") == []
 
 
-@pytest.mark.parametrize("command", ["train", "compare", "fit", "tune", "reproduce", "bench epoch"])
+@pytest.mark.parametrize("command", ["train", "compare", "fit", "tune"])
 def test_the_commands_that_train_take_a_number_of_threads(command, asgat):
     code, _, error = asgat(*command.split(), "--threads", "0")
     assert code == 2

@@ -152,12 +152,6 @@ def numbers_of_run(folder: Path) -> Any:
     return result, (folder / "metrics.jsonl").read_text(), weights
 
 
-def numbers_of_reproduce(folder: Path) -> Any:
-    runs = sorted(path.parent for path in folder.glob("paper/runs-quick/*/result.json"))
-    table = timeless(json.loads((folder / "paper/micro.json").read_text()))
-    return table, [(run.name, numbers_of_run(run)) for run in runs]
-
-
 def numbers_of_search(folder: Path) -> Any:
     trials = [timeless(json.loads(line)) for line in (folder / "search/trials.jsonl").read_text().splitlines()]
     return trials, (folder / "search/recipe.toml").read_text()
@@ -196,11 +190,6 @@ PROBLEMS = {
         "train csbm --model asgat-cheb --splits 0 --out run --set form=table --set order=30 --set candidates=64 "
         "--set heads=1 --set k=4 --set epochs=4",
         lambda folder: numbers_of_run(folder / "run"),
-    ),
-    "reproduce": Problem(
-        "reproduce micro --quick --datasets karate --models mlp,gcn,asgat-cheb --out paper",
-        numbers_of_reproduce,
-        last="micro.json",
     ),
     "tune": Problem(
         "tune karate --model gcn --trials 14 --splits 0 --out search --set epochs=8 --set max_restarts=0",

@@ -3,7 +3,7 @@
 import json
 import threading
 
-from tests.kill.campaign import PROBLEMS, finish, numbers_of_reproduce, start, wait_for, write_tables
+from tests.kill.campaign import PROBLEMS, finish, start, wait_for, write_tables
 
 from asgat.files.atomic import write_atomic
 
@@ -25,18 +25,6 @@ def test_the_second_of_two_trainings_into_one_folder_is_refused(tmp_path):
     finish(third)
     assert third.exitcode == 0, "the lock ended with the process that held it"
     assert json.loads((tmp_path / "run/result.json").read_text())["finished"]
-
-
-def test_two_reproductions_share_their_trainings(tmp_path):
-    problem = PROBLEMS["reproduce"]
-    (tmp_path / "alone").mkdir()
-    alone = start(problem.command, tmp_path / "alone")
-    finish(alone)
-    both = [start(problem.command, tmp_path) for _ in range(2)]
-    for process in both:
-        finish(process)
-    assert [process.exitcode for process in (alone, *both)] == [0, 0, 0], (tmp_path / "log.txt").read_text()
-    assert numbers_of_reproduce(tmp_path) == numbers_of_reproduce(tmp_path / "alone")
 
 
 def test_ten_predictions_at_once_are_equal(tmp_path):

@@ -8,7 +8,6 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from asgat.cli.bench import app as bench
 from asgat.cli.cache import cache
 from asgat.cli.convert import convert
 from asgat.cli.embed import embed
@@ -16,7 +15,6 @@ from asgat.cli.explain import explain, report
 from asgat.cli.fit import fit, predict
 from asgat.cli.models import datasets, models
 from asgat.cli.output import begin_output, console, detail, end_output, print_error, printable
-from asgat.cli.reproduce import reproduce
 from asgat.cli.runs import runs
 from asgat.cli.streams import checked_streams
 from asgat.cli.train import compare, train
@@ -70,13 +68,11 @@ BENCHMARKS: Examples = {
     "asgat tune --edges edges.csv --nodes nodes.csv --label kind --model linkx --trials 20 --splits 0-2",
 }
 RESEARCH: Examples = {
-    reproduce: "Examples:  asgat reproduce micro --quick  ·  asgat reproduce frequency --device cuda",
     embed: "Example: asgat embed karate --dimensions 8 -o karate.csv",
 }
 for title, commands in {"Your graph": YOUR_GRAPH, "Benchmarks": BENCHMARKS, "Research": RESEARCH}.items():
     for command, examples in commands.items():
         app.command(rich_help_panel=title, epilog=examples)(command)
-app.add_typer(bench, name="bench", rich_help_panel="Research")
 
 
 def main(commands: typer.Typer = app) -> None:

@@ -1,0 +1,1 @@
+"""Time of an epoch, error of the certificate, growth with the graph, start of processes."""

@@ -1,1 +1,0 @@
-"""Benchmarks: time of an epoch, error of the certificate, growth with the graph."""
