@@ -6,7 +6,7 @@ from numba.core.registry import cpu_target
 
 PACKAGES = "sklearn.base scipy.stats matplotlib.pyplot pydantic.fields rich.progress"
 ASGAT = """
-cli training.runner training.tensorboard estimator.classifier estimator.predictions estimator.user_data report
+cli training.runner estimator.classifier estimator.predictions estimator.user_data report
 disk.converter distributed.trainer nn.deep nn.from_config nn.baselines.gcn nn.baselines.mlp
 tables.exact_kernels kernels.cpu.select kernels.cpu.gather_sum kernels.cpu.dropout kernels.cpu.row_softmax
 tuning.evaluation tuning.study_figure tuning.cheapest tuning.tuner

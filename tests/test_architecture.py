@@ -13,7 +13,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "asgat"
 
 # Packages and top-level modules from low to high: a module imports from its own package or a lower one.
 LAYERS = [
-    ["errors", "lazy", "moved", "memory", "threads"],
+    ["errors", "lazy", "memory", "threads"],
     *(["files"], ["config"], ["kernels"], ["graph"], ["filters"], ["spectral"], ["tables"], ["geometry"], ["nn"]),
     *(["data"], ["recipe"], ["tabular"], ["disk"], ["training"], ["distributed"], ["leaderboard"]),
     *(["estimator"], ["explain"]),

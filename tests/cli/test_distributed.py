@@ -43,7 +43,6 @@ def test_a_single_rank_trains_and_reports(asgat, place, one_rank):
     [
         (["--model", "gcn"], "gcn cannot be trained in parts"),
         (["--model", "asgat-cheb", "--set", "form=dense"], "form=table"),
-        (["--model", "asgat-cheb", *SET, "--tensorboard", "x"], "cannot be used with --distributed"),
     ],
 )
 def test_what_cannot_be_distributed_is_refused_before_joining(arguments, words, monkeypatch, asgat):

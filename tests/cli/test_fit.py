@@ -234,14 +234,6 @@ def test_a_run_with_other_settings_is_replaced_only_with_fresh(asgat):
     assert asgat(*FIT, *QUICK, "--set", "k=3", "--fresh")[0] == 0
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
-def test_tensorboard(asgat, place):
-    pytest.importorskip("tensorboard")
-    write_graph()
-    assert asgat(*FIT, *QUICK, "--tensorboard", "logs")[0] == 0
-    assert list((place / "logs" / "run-0").iterdir())
-
-
 def test_repeats_are_other_splits_and_seeds(asgat):
     write_graph(120, hidden=0.0)
     code, output, errors = asgat(*FIT, *QUICK, "--repeats", "3", "--json", "r.json")

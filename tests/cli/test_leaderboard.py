@@ -114,7 +114,6 @@ def test_runs_of_one_model_and_leaderboards_do_not_replace_each_other(asgat):
     ("options", "words"),
     [
         (["--set", "k=3"], "--set is for a single model; name it with --model"),
-        (["--tensorboard", "logs"], "--tensorboard is for a single model"),
         (["--preset", "fast"], "Unknown preset 'fast'"),
     ],
 )

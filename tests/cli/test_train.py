@@ -324,18 +324,8 @@ def test_a_killed_command_resumes(asgat, place):
     assert (place / "run/metrics.jsonl").read_bytes() == (place / "whole/metrics.jsonl").read_bytes()
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
-def test_training_is_logged_for_tensorboard(asgat, place):
-    pytest.importorskip("tensorboard")
-    code, _, errors = asgat("train", "karate", "--model", "mlp", "--splits", "0-1", *QUICK, "--tensorboard", "logs")
-    assert code == 0, errors
-    assert sorted(path.name for path in (place / "logs").iterdir()) == ["run-0", "run-1"]
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 @pytest.mark.parametrize(("channels", "drawn"), [("attention+filters", True), ("filters", True), ("mean", False)])
 def test_the_deep_model_draws_the_heads_it_has(asgat, place, channels, drawn):
-    pytest.importorskip("tensorboard")
     settings = ["--set", f"channels={channels}", "--set", "epochs=2", "--set", "hidden=4", "--set", "order=3"]
     code, output, errors = asgat(
         "train",
@@ -347,16 +337,6 @@ def test_the_deep_model_draws_the_heads_it_has(asgat, place, channels, drawn):
         *settings,
         "--out",
         "run",
-        "--tensorboard",
-        "board",
     )
     assert code == 0, errors
     assert (place / "run/filters.png").exists() == drawn == ("learned filters:" in output)
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    tags = []
-    for folder in (place / "board").iterdir():
-        events = EventAccumulator(str(folder))
-        events.Reload()
-        tags += events.Tags()["images"]
-    assert tags == ["learned filters"] * drawn

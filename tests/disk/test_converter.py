@@ -1,4 +1,3 @@
-import importlib.util
 import json
 import tempfile
 from pathlib import Path
@@ -10,7 +9,6 @@ from hypothesis import strategies as st
 from tests.strategies import directed_graphs, edge_lists, graphs
 
 from asgat.data.digest import dataset_digest
-from asgat.disk import converter
 from asgat.disk.converter import ORDERS, locality_order, write_graph
 from asgat.disk.disk_graph import OnDiskGraph
 from asgat.distributed.shard import InMemory
@@ -187,19 +185,15 @@ def bandwidth(graph, order):
     return int(np.abs(place[row] - place[col]).max())
 
 
-@pytest.mark.parametrize("order", ["rcm", "metis"])
-def test_a_shuffled_line_is_found_again(order):
+def test_a_shuffled_line_is_found_again():
     """Blocks of a shuffled line have edges everywhere; in order they have one to the next block."""
-    if order == "metis" and importlib.util.find_spec("pymetis") is None:
-        pytest.skip("pymetis is not installed")
     shuffled = np.random.default_rng(0).permutation(200)
     graph = Graph.from_edges(np.stack([shuffled[:-1], shuffled[1:]]))
-    found = locality_order(graph.adjacency.indptr, graph.adjacency.indices, order, parts=4)
+    found = locality_order(graph.adjacency.indptr, graph.adjacency.indices, "rcm")
     cut = np.diff((np.argsort(found)[graph.edge_index()] // 50), axis=0)
     assert np.count_nonzero(cut) <= 2 * 6
     assert np.count_nonzero(np.diff(graph.edge_index() // 50, axis=0)) > 100
-    if order == "rcm":
-        assert bandwidth(graph, found) == 1
+    assert bandwidth(graph, found) == 1
 
 
 @given(directed_graphs(), st.sampled_from(["none", "rcm"]))
@@ -209,17 +203,10 @@ def test_directions_do_not_matter(graph, order):
     assert found.tolist() == locality_order(without.indptr, without.indices, order).tolist()
 
 
-def test_unknown_orders_and_a_missing_metis_are_named(monkeypatch):
+def test_unknown_orders_are_named():
     indptr, indices = np.array([0, 1, 2]), np.array([1, 0], dtype=np.int32)
     with pytest.raises(AsgatError, match=f"one of {', '.join(ORDERS)}"):
         locality_order(indptr, indices, "best")  # type: ignore[arg-type]
-
-    def missing(name):
-        raise ImportError(name)
-
-    monkeypatch.setattr(converter, "import_module", missing)
-    with pytest.raises(AsgatError, match=r"asgat\[metis\]"):
-        locality_order(indptr, indices, "metis")
 
 
 def killed(*_, **__):

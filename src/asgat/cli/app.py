@@ -8,7 +8,6 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from asgat.cli.cache import cache
 from asgat.cli.convert import convert
 from asgat.cli.embed import embed
 from asgat.cli.explain import explain, report
@@ -55,7 +54,6 @@ YOUR_GRAPH: Examples = {
     report: "Example: asgat report runs/csbm-asgat-cheb-seed0",
     runs: "Examples:  asgat runs  ·  asgat runs runs/demo --json -",
     convert: "Example: asgat convert edges.csv web --features x.npy --labels y.npy --order rcm",
-    cache: "Examples:  asgat cache  ·  asgat cache --clear",
 }
 BENCHMARKS: Examples = {
     datasets: "Example: asgat datasets --json datasets.json",

@@ -27,7 +27,7 @@ def convert(
         Path | None, typer.Option(help="Per node and split 1 train, 2 validation, 3 test or 0. Default: random splits.")
     ] = None,
     num_splits: Annotated[int, typer.Option(help="Number of random splits.", min=1)] = 1,
-    order: Annotated[str, typer.Option(help="Order of the nodes: rcm, metis (needs pymetis) or none.")] = "rcm",
+    order: Annotated[str, typer.Option(help="Order of the nodes: rcm or none.")] = "rcm",
     self_loops: Annotated[str, typer.Option(help="keep, add or remove.")] = "keep",
     metric: Annotated[str, typer.Option(help="micro_f1 or roc_auc.")] = "micro_f1",
     directed: Annotated[bool, typer.Option("--directed", help="Edges have a direction, source to target.")] = False,

@@ -43,7 +43,6 @@ def fit(
     threads: options.Threads = None,
     out: Annotated[Path | None, typer.Option(help="Run directory. Default: runs/FOLDER-MODEL-seedN.")] = None,
     fresh: options.Fresh = False,
-    tensorboard: options.TensorBoard = None,
     json: options.Json = None,
 ) -> None:
     """Check your graph, find the model that predicts it best, and save it in a run directory.
@@ -64,9 +63,8 @@ def fit(
     if model is None:
         preset = preset or "default"
         preset_named(preset)  # reports a misspelt name first
-        if set_ or tensorboard:
-            option = "--set" if set_ else "--tensorboard"
-            raise AsgatError(f"{option} is for a single model; name it with --model, such as --model asgat-plus.")
+        if set_:
+            raise AsgatError("--set is for a single model; name it with --model, such as --model asgat-plus.")
     else:
         settings |= options.parse_settings(set_ or [], model_spec(model).config)
         if preset is not None or time_limit is not None:
@@ -93,7 +91,7 @@ def fit(
         device=str(place),
     )
     if model:
-        _train(classifier, encoded, health, out, fresh, tensorboard)
+        _train(classifier, encoded, health, out, fresh)
         print_result(classifier)
     else:
         classifier = _train_board(classifier, encoded, health, out, fresh)
@@ -148,14 +146,13 @@ def predict(
     write_json(json, {"run": str(run), "file": str(out), **summary})
 
 
-def _train(classifier: Any, encoded: Any, health: Health, out: Path, fresh: bool, tensorboard: Path | None) -> None:
+def _train(classifier: Any, encoded: Any, health: Health, out: Path, fresh: bool) -> None:
     from asgat.files.lock import locked
     from asgat.leaderboard.board import BoardFolder
     from asgat.memory import keep_freed_memory
     from asgat.training.inputs import check_direction
     from asgat.training.run_directory import RunDirectory
     from asgat.training.runner import Callbacks
-    from asgat.training.tensorboard import TensorBoardLog
 
     check_direction(encoded.dataset, classifier.model)
     runs = len(encoded.dataset.splits)
@@ -173,8 +170,8 @@ def _train(classifier: Any, encoded: Any, health: Health, out: Path, fresh: bool
         console.print(f"Training [bold]{classifier.model}[/] on {classifier.device} with {shown}")
         detail("settings: " + ", ".join(f"{key} {value}" for key, value in values.items()))
         bar = RunProgress(runs, config.epochs, classifier.metric)
-        with resumable("No model was written"), bar as progress, TensorBoardLog(tensorboard, progress) as log:
-            callbacks = Callbacks(log, progress.building, keep_freed_memory)
+        with resumable("No model was written"), bar as progress:
+            callbacks = Callbacks(progress, progress.building, keep_freed_memory)
             classifier.fit_encoded(encoded, health, callbacks, out)
         classifier.save_pretrained(out)
 

@@ -54,7 +54,6 @@ Threads = Annotated[
     int | None,
     typer.Option(min=1, help="CPU threads. Default: by the work of an epoch.", callback=lambda n: fix_threads(n)),
 ]
-TensorBoard = Annotated[Path | None, typer.Option(metavar="DIR", help="Also log every epoch for TensorBoard.")]
 
 
 def fix_threads(count: int | None) -> int | None:

@@ -38,7 +38,6 @@ def train(
     out: Annotated[Path | None, typer.Option(help="Run directory. Default: runs/DATASET-MODEL-seedN.")] = None,
     fresh: options.Fresh = False,
     distributed: Distributed = False,
-    tensorboard: options.TensorBoard = None,
     data_dir: options.DataDir = None,
     json: options.Json = None,
 ) -> None:
@@ -49,8 +48,6 @@ def train(
     from asgat.recipe import default_model, load_config
 
     lost_rank = begin_rank() if distributed else None
-    if distributed and tensorboard is not None:
-        raise AsgatError("--tensorboard cannot be used with --distributed; metrics.jsonl has every epoch.")
     stored = open_if_folder(dataset)
     if stored is not None and lost_rank is None:
         raise AsgatError(
@@ -71,9 +68,9 @@ def train(
             train_in_parts(lost_rank, whole, name, config, job, out, json)
         return
     data = load_dataset(dataset, protocol, data_dir)
-    result = job.run(data, name, config, out, tensorboard)
+    result = job.run(data, name, config, out)
     console.print(result_table(result))
-    report_files(out, data, tensorboard)
+    report_files(out, data)
     write_json(json, result)
 
 
@@ -148,30 +145,27 @@ class Job:
         own = [pair for pair in self.settings if pair.partition("=")[0].strip() not in foreign]
         return options.parse_settings(own, config)
 
-    def run(self, data: Any, model: str, config: Any, out: Path, tensorboard: Path | None = None) -> dict[str, Any]:
+    def run(self, data: Any, model: str, config: Any, out: Path) -> dict[str, Any]:
         """Trains a model and returns its result; all training of `train` and `compare` goes through this."""
         from asgat.memory import keep_freed_memory
         from asgat.training.runner import Callbacks, run
-        from asgat.training.tensorboard import TensorBoardLog
 
         where = f"[bold]{escape(data.name)}[/] ({data.protocol} splits), {escape(str(data.graph))}"
         console.print(f"[bold]{model}[/] on {where}, on {self.device}")
         detail("settings: " + ", ".join(f"{key} {value}" for key, value in config.to_dict().items()))
         bar = RunProgress(len(self.runs), config.epochs)
-        with resumable("Finished runs are saved"), bar as progress, TensorBoardLog(tensorboard, progress) as log:
-            callbacks = Callbacks(log, progress.building, keep_freed_memory, counted=progress.finished)
+        with resumable("Finished runs are saved"), bar as progress:
+            callbacks = Callbacks(progress, progress.building, keep_freed_memory, counted=progress.finished)
             return run(data, model, config, self.runs, self.seed, self.device, out, self.fresh, callbacks)
 
 
-def report_files(out: Path, data: Any, tensorboard: Path | None = None) -> None:
+def report_files(out: Path, data: Any) -> None:
     """Draws the learned filters of a run directory if its model has any, and prints the paths."""
     from asgat.nn.attention_model import AttentionModel
     from asgat.report import filter_figure
     from asgat.spectral.density import affordable_signals
     from asgat.training import load_model
     from asgat.training.inputs import graph_for
-    from asgat.training.run_directory import read_metadata
-    from asgat.training.tensorboard import log_picture
 
     model, name, config = load_model(out)
     if isinstance(model, AttentionModel) and affordable_signals(data.graph.num_entries):
@@ -179,6 +173,4 @@ def report_files(out: Path, data: Any, tensorboard: Path | None = None) -> None:
         figure = filter_figure(model, graph_for(data, config), out / "filters.png", title)
         if figure is not None:
             say(f"learned filters: {figure}")
-            if tensorboard is not None:
-                log_picture(tensorboard, int(read_metadata(out)["run"]), figure, "learned filters")
     say(f"run directory:   {out}")

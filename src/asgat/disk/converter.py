@@ -4,7 +4,6 @@ import json
 import secrets
 import shutil
 from collections.abc import Callable, Iterable
-from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
@@ -26,22 +25,18 @@ from asgat.tables.sparse_rows import SparseRows
 from asgat.tables.truncated_builder import node_records
 
 Array = npt.NDArray[Any]
-Order = Literal["none", "rcm", "metis"]
-ORDERS: tuple[Order, ...] = ("none", "rcm", "metis")
-METIS_PARTS = 64  # blocks METIS cuts a graph into: neighbouring ranks get whole ones
+Order = Literal["none", "rcm"]
+ORDERS: tuple[Order, ...] = ("none", "rcm")
 _ENTRIES = 4 << 20  # entries and rows processed at once
 _ROWS = 1 << 16  # feature rows copied at once
 
 
-def locality_order(
-    indptr: Any, indices: Any, order: Order, parts: int = METIS_PARTS, directed: bool = False
-) -> npt.NDArray[np.int64]:
+def locality_order(indptr: Any, indices: Any, order: Order, directed: bool = False) -> npt.NDArray[np.int64]:
     """The nodes in their new order: ``result[i]`` is the node that becomes number i.
 
-    ``"rcm"`` is reverse Cuthill-McKee, O(E log degree) time and about 10 bytes per entry of memory; ``"metis"`` puts
-    the nodes of each of METIS's parts together and needs the extra ``asgat[metis]`` and about 16 bytes per entry;
-    ``"none"`` leaves them as they are. The adjacency matrix is in CSR form, and symmetric unless ``directed``;
-    directions are ignored, which takes about 20 more bytes per entry.
+    ``"rcm"`` is reverse Cuthill-McKee, O(E log degree) time and about 10 bytes per entry of memory; ``"none"``
+    leaves them as they are. The adjacency matrix is in CSR form, and symmetric unless ``directed``; directions are
+    ignored, which takes about 20 more bytes per entry.
     """
     n = len(indptr) - 1
     if order == "none" or n == 0 or not len(indices):
@@ -53,14 +48,6 @@ def locality_order(
     if order == "rcm":
         matrix = _pattern(indptr, indices, n)
         return reverse_cuthill_mckee(matrix, symmetric_mode=True).astype(np.int64)
-    if order == "metis":
-        try:
-            pymetis = import_module("pymetis")
-        except ImportError:
-            raise AsgatError("METIS is not installed; `pip install 'asgat[metis]'`, or use --order rcm.") from None
-        rows = pymetis.CSRAdjacency(adj_starts=np.asarray(indptr), adjacent=np.asarray(indices))
-        _, part = pymetis.part_graph(min(parts, n), adjacency=rows)
-        return np.argsort(np.asarray(part), kind="stable").astype(np.int64)
     raise AsgatError(f"order must be one of {', '.join(ORDERS)}, not {order!r}.")
 
 

@@ -1,8 +1,5 @@
 """Spectral operators: a graph's scores ψ = g(L) for any filter g. Numerics only, no neural networks."""
 
-from functools import partial
-
-from asgat.moved import moved_name
 from asgat.spectral.arma_operator import ArmaOperator
 from asgat.spectral.chebyshev_operator import ChebyshevOperator
 from asgat.spectral.density import spectral_density
@@ -18,5 +15,3 @@ __all__ = [
     "SpectralOperator",
     "spectral_density",
 ]
-
-__getattr__ = partial(moved_name, __name__)
