@@ -8,6 +8,7 @@ import typer
 from asgat.cli import options
 from asgat.cli.app import Commands, root
 from asgat.cli.output import check_writable, console, make_table, notes, resumable, say
+from asgat.cli.train import compare, train
 from asgat.errors import AsgatError
 from reproduce.bench.commands import app as bench
 from reproduce.experiment import EXPERIMENTS, TEXT, run_experiment
@@ -84,3 +85,6 @@ for name, entry in EXPERIMENTS.items():
     add_experiment(name, [name], entry["question"])
 add_experiment("all", list(EXPERIMENTS), "All of them, one after the other.")
 app.add_typer(bench, name="bench", rich_help_panel="Benchmarks")
+for command, words in ((train, "--model geom-gcn"), (compare, "--models gat,geom-gcn")):
+    example = f"Example: python -m reproduce {command.__name__} texas {words}"
+    app.command(rich_help_panel="Models that the installed package does without: geom-gcn", epilog=example)(command)

@@ -229,13 +229,6 @@ class GPRGNNConfig(APPNPConfig):
     propagation_dropout: float = _model(0.5, "dropout between the MLP and the propagation", low=0.0, below=1.0)
 
 
-@dataclass(frozen=True, kw_only=True)
-class GeomGCNConfig(TrainConfig):
-    """Settings of Geom-GCN."""
-
-    space: Literal["isomap", "poincare", "struc2vec"] = _model("isomap", "latent space the nodes are embedded in")
-
-
 _KINDS = {int: "a whole number", float: "a number", bool: "true or false"}
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 

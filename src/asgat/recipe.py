@@ -8,7 +8,7 @@ from typing import Any
 from asgat.config import TrainConfig
 from asgat.errors import AsgatError, shown
 from asgat.files.atomic import read_toml
-from asgat.nn.registry import MODELS, make_config, model_spec
+from asgat.nn.registry import ELSEWHERE, MODELS, make_config, model_spec
 
 SHARED = "all"
 FOUND = "found"
@@ -36,7 +36,7 @@ def check_recipe(recipe: dict[str, Any], name: str) -> None:
         if key == "model":
             if not isinstance(value, str) or value not in MODELS:
                 raise AsgatError(f"Recipe {name}: unknown model {shown(value)}.")
-        elif key not in (SHARED, *MODELS):
+        elif key not in (SHARED, *MODELS, *ELSEWHERE):
             raise AsgatError(f"Recipe {name}: unknown entry {shown(key)}; expected model, all, or a model's name.")
         elif not isinstance(value, dict):
             raise AsgatError(f"Recipe {name}: {key} must be a table of settings.")

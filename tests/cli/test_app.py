@@ -15,7 +15,7 @@ from asgat.cli.app import app
 from asgat.errors import AsgatError
 
 PANELS = {
-    "Your graph": ["fit", "predict", "explain", "report", "runs", "convert", "cache"],
+    "Your graph": ["fit", "predict", "explain", "report", "runs", "convert"],
     "Benchmarks": ["datasets", "models", "train", "compare", "tune"],
     "Research": ["embed"],
 }

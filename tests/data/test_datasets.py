@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from asgat.data import DATASETS, Statistics, dataset_names, get_info, load_dataset, statistics_of
-from asgat.data import published_relations as relations
 from asgat.data.download import checksums
 from asgat.errors import AsgatError
 from asgat.graph.homophily import beta
@@ -86,8 +85,6 @@ def test_directed_ones_are_the_undirected_ones_with_directions(real_data, name, 
 
 def test_every_file_has_a_checksum_and_every_checksum_a_use():
     used = {file for info in DATASETS.values() for protocol in info.protocols for file in info.files(protocol)}
-    spaces = ("isomap", "poincare", "struc2vec")
-    used |= {relations.relations_file(name, space) for name in relations.PUBLISHED for space in spaces}
     assert used == set(checksums())
 
 

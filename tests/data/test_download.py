@@ -166,7 +166,7 @@ def test_data_directory(monkeypatch, tmp_path):
 
 
 def test_every_checksum_has_an_https_address():
-    assert len(checksums()) == 114
+    assert len(checksums()) == 93
     for name, digest in checksums().items():
         assert len(bytes.fromhex(digest)) == 32
         assert address_of(name).startswith("https://raw.githubusercontent.com/")

@@ -112,20 +112,6 @@ def read_heterophilous(folder: Path) -> object:
     return load_heterophilous("minesweeper", "masks", _raw(folder, heterophilous()))
 
 
-def read_relations(folder: Path) -> object:
-    from asgat.data.published_relations import parse_relations
-
-    return parse_relations(_raw(folder, {"r.txt": b""})["r.txt"], 4)
-
-
-def read_positions(folder: Path) -> object:
-    from asgat.geometry.spaces import read_positions
-
-    return read_positions(folder / "p.npz", 5)
-
-
-# -- files of the user's ------------------------------------------------------------------------------------------
-
 NODES = b"id,colour,size,kind,part\n" + b"".join(
     f"n{i},{'red' if i % 3 else 'blue'},{i}.5,{'ab'[i % 2]},{('train', 'val', 'test')[i % 3]}\n".encode()
     for i in range(12)
@@ -340,14 +326,10 @@ def read_journal(folder: Path) -> object:
     return [storage.get_all_trials(study._study_id) for study in storage.get_all_studies()]
 
 
-RELATIONS = b"node1,node2\tspace\trelation_type\n0,1\tgraph\t0\n2,3\tlatent_space\t3\n"
-
 TARGETS: dict[str, Target] = {
     "planetoid": Target(planetoid, read_planetoid),
     "webgraph": Target(webgraph, read_webgraph),
     "heterophilous": Target(heterophilous, read_heterophilous),
-    "relations": Target(lambda: {"r.txt": RELATIONS}, read_relations),
-    "positions": Target(lambda: {"p.npz": _npz(position=np.zeros((5, 2)))}, read_positions),
     "csv": Target(
         lambda: {"edges.csv": EDGES, "nodes.csv": NODES},
         lambda folder: _encoded(folder / "edges.csv", folder / "nodes.csv", "kind"),

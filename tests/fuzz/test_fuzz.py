@@ -137,7 +137,6 @@ def npz_of_objects():
         ("heterophilous", "heterophilous-graphs/data/minesweeper.npz"),
         ("npz", "g.npz"),
         ("edge lists", "e.npz"),
-        ("positions", "p.npz"),
         ("run directory", "graph.npz"),
     ],
 )
@@ -183,11 +182,8 @@ def bomb(size):
     return stream.getvalue()
 
 
-@pytest.mark.parametrize(
-    ("name", "file"),
-    [("heterophilous", "heterophilous-graphs/data/minesweeper.npz"), ("positions", "p.npz")],
-)
-def test_a_zip_bomb_is_not_unpacked(name, file, sound, tmp_path):
+def test_a_zip_bomb_is_not_unpacked(sound, tmp_path):
+    name, file = "heterophilous", "heterophilous-graphs/data/minesweeper.npz"
     sound(name)
     content, before = bomb(80 << 20), memory_mb()
     assert len(content) < 2 << 20
@@ -272,7 +268,6 @@ PIPES = [
     ("edge lists", "e.npz"),
     ("graph on disk", "header.json"),
     ("graph on disk", "labels.npy"),
-    ("positions", "p.npz"),
     ("recipe", "r.toml"),
     ("run directory", "config.toml"),
     ("run directory", "graph.npz"),

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from asgat.errors import AsgatError
-from asgat.geometry.relations import Relations
 from asgat.graph.graph import Graph, Ints, Mask
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ class Dataset:
         splits: the splits, commonly ten or one. Parts are disjoint and hold labelled nodes only.
         metric: ``"micro_f1"``, ``"macro_f1"``, ``"log_loss"`` or, for two classes, ``"roc_auc"``.
         protocol: where the splits come from.
-        relations: reads the relations published for a latent space, if there are any.
+        data_dir: folder of the published files it was read from, if it was.
     """
 
     name: str
@@ -82,7 +81,7 @@ class Dataset:
     num_classes: int
     metric: str = "micro_f1"
     protocol: str = "random"
-    relations: Callable[[str], Relations] | None = None
+    data_dir: Path | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "x", self._checked_features())

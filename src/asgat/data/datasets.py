@@ -4,7 +4,6 @@ import inspect
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,10 @@ from typing import Any
 import numpy as np
 
 from asgat.data.dataset import Dataset
-from asgat.data.download import missing_files, read_files
+from asgat.data.download import data_directory, missing_files, read_files
 from asgat.data.geom_gcn import load_webgraph, webgraph_files
 from asgat.data.heterophilous import heterophilous_files, load_heterophilous
 from asgat.data.planetoid import load_planetoid, planetoid_files
-from asgat.data.published_relations import PUBLISHED, read_relations
 from asgat.data.synthetic import contextual_sbm
 from asgat.data.toy import digits, karate
 from asgat.errors import AsgatError, suggest
@@ -164,7 +162,7 @@ def load_dataset(
             raise AsgatError(f"{name} has no option {option!r}. It takes {', '.join(info.option_names()) or 'none'}.")
     if isinstance(info.origin, FileReader):
         dataset = info.origin.load(name, protocol, read_files(info.files(protocol), data_dir))
+        dataset = replace(dataset, data_dir=data_directory(data_dir))
     else:
         dataset = info.origin(seed=seed, **options)
-    relations = partial(read_relations, name, dataset.num_nodes, data_dir) if name in PUBLISHED else None
-    return replace(dataset, metric=info.metric, relations=relations)
+    return replace(dataset, metric=info.metric)

@@ -6,7 +6,7 @@ checked, so that nothing can change between the check and the use.
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files as package_files
 from pathlib import Path
@@ -37,7 +37,11 @@ def data_directory(data_dir: Path | str | None = None) -> Path:
 @cache
 def checksums() -> dict[str, str]:
     """SHA-256 of every file the package reads, by its name below the data directory."""
-    table = package_files("asgat.data").joinpath("checksums.txt").read_text(encoding="ascii")
+    return parse_checksums(package_files("asgat.data").joinpath("checksums.txt").read_text(encoding="ascii"))
+
+
+def parse_checksums(table: str) -> dict[str, str]:
+    """The SHA-256 by the name of a file, from lines as ``sha256sum`` writes them."""
     return {name: digest for digest, name in (line.split() for line in table.splitlines())}
 
 
@@ -47,17 +51,23 @@ def missing_files(names: Sequence[str], data_dir: Path | str | None = None) -> l
     return [name for name in names if not os.path.lexists(folder / name)]
 
 
-def read_files(names: Sequence[str], data_dir: Path | str | None = None) -> dict[str, RawFile]:
-    """The named files, such as ``"planetoid/ind.cora.graph"``, downloaded first where they are missing, and checked."""
-    unknown = [name for name in names if name not in checksums()]
+def read_files(
+    names: Sequence[str], data_dir: Path | str | None = None, known: Mapping[str, str] | None = None
+) -> dict[str, RawFile]:
+    """The named files, such as ``"planetoid/ind.cora.graph"``, downloaded first where they are missing, and checked.
+
+    ``known`` are the SHA-256 by name; those of :func:`checksums` by default.
+    """
+    known = checksums() if known is None else known
+    unknown = [name for name in names if name not in known]
     if unknown:  # which also keeps names from leading out of the folder
         raise AsgatError(f"{unknown[0]!r} is not a file this package knows the checksum of.")
     folder, missing = data_directory(data_dir), missing_files(names, data_dir)
     if missing:
-        _download(missing, folder)
+        _download(missing, folder, known)
     files = {name: RawFile.read(folder / name, MAX_FILE_BYTES) for name in names}
     for name, raw in files.items():
-        expected, found = checksums()[name], hashlib.sha256(raw.content).hexdigest()
+        expected, found = known[name], hashlib.sha256(raw.content).hexdigest()
         if found != expected:
             raise AsgatError(
                 f"{raw.path} is corrupt: expected SHA-256 {expected}, found {found}; delete it to download it again."
@@ -70,7 +80,7 @@ def address_of(name: str) -> str:
     return f"{BASE_ADDRESSES[source]}/{rest}"
 
 
-def _download(names: Sequence[str], folder: Path) -> None:
+def _download(names: Sequence[str], folder: Path, known: Mapping[str, str]) -> None:
     """Downloads files into the data directory, with one progress bar for all of them.
 
     pooch writes to a temporary file next to the target, checks its SHA-256 and only then renames it, so an interrupted
@@ -87,7 +97,7 @@ def _download(names: Sequence[str], folder: Path) -> None:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 pooch.retrieve(
                     address_of(name),
-                    known_hash=f"sha256:{checksums()[name]}",
+                    known_hash=f"sha256:{known[name]}",
                     fname=path.name,
                     path=path.parent,
                     downloader=pooch.HTTPDownloader(timeout=TIMEOUT_SECONDS),

@@ -19,7 +19,6 @@ from asgat.config import (
     ASGATDeepConfig,
     ChebNetConfig,
     GATConfig,
-    GeomGCNConfig,
     GPRGNNConfig,
     SGCConfig,
     SpectralConfig,
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
-    from asgat.geometry.relations import Reader
     from asgat.graph import Graph
     from asgat.tables.candidate_table import Progress
 
@@ -46,8 +44,8 @@ class ModelSpec:
         cost: of one layer; ``COST_LETTERS`` explains the letters.
         config: class of its settings.
         build: settings, number of features and of classes → module.
-        prepare: graph, settings, device and, optionally, a progress callback and a reader of published relations →
-            what the module's ``forward`` takes after x, computed once per graph.
+        prepare: graph, settings, device, a progress callback and the data set → what the module's ``forward`` takes
+            after x, computed once per graph.
         defaults: settings with another default than ``config`` has.
         fixed: settings that belong to the name and cannot be changed.
         per_node: whether its weights belong to the nodes of one graph, whatever its settings; ``build`` then takes
@@ -102,17 +100,6 @@ def _prepare_matrix(model: str, graph: Graph, config: TrainConfig, device: torch
     from asgat.kernels.sparse_features import SparseFeatures
 
     return (SparseFeatures.from_dense(_load(model).matrix(graph), device),)
-
-
-def _prepare_relations(
-    graph: Graph, config: GeomGCNConfig, device: torch.device, _: Any = None, published: Reader | None = None
-) -> tuple[Any, ...]:
-    from asgat.geometry.relations import find_relations
-    from asgat.kernels.sparse_features import SparseFeatures
-    from asgat.nn.baselines.geom_gcn import virtual_nodes
-
-    relations = find_relations(graph, config.space, published)
-    return (SparseFeatures.from_dense(virtual_nodes(relations), device),)
 
 
 def _load(model: str) -> Any:
@@ -194,17 +181,27 @@ MODELS: dict[str, ModelSpec] = {
         per_node=True),
     "h2gcn": _baseline("H2GCN", "K rounds over neighbours at one hop and, separately, at two",
                        "Zhu et al., NeurIPS 2020", "N·F·H + 2^K·T·H"),
-    "geom-gcn": replace(
-        _baseline("GeomGCN", "neighbours in the graph and in a latent space, by direction", "Pei et al., ICLR 2020",
-                  "N·F·H + E·H", GeomGCNConfig, lr=0.05, weight_decay=5e-6, hidden=48),
-        build=lambda config, features, classes: _load("GeomGCN")(
-            features, config.hidden, classes, config.layers, config.dropout),
-        prepare=_prepare_relations),
 }
 # fmt: on
 
 
+ELSEWHERE = {"geom-gcn": "python -m reproduce train DATASET --model geom-gcn"}
+"""Models that the installed package does without, and the command that trains them in a clone of the repository."""
+
+
+def register_model(name: str, spec: ModelSpec) -> None:
+    """Adds a model, which commands and functions then find by its name; a name that is taken is refused."""
+    if MODELS.get(name, spec) is not spec:
+        raise AsgatError(f"There is a model {name!r} already; choose another name.")
+    MODELS[name] = spec
+
+
 def model_spec(name: str) -> ModelSpec:
+    if name in ELSEWHERE and name not in MODELS:
+        raise AsgatError(
+            f"{name} is not in the installed package; `{ELSEWHERE[name]}` trains it in a clone of the repository, and "
+            "`python -m reproduce compare` compares it with others."
+        )
     if name not in MODELS:
         raise AsgatError(f"Unknown model {name!r}. {suggest(name, list(MODELS))}")
     return MODELS[name]

@@ -51,7 +51,7 @@ def prepare_graph(
 ) -> tuple[Any, ...]:
     """What the model prepares from the graph of a data set."""
     check_direction(dataset, model)
-    return model_spec(model).prepare(graph_for(dataset, config), config, device, building, dataset.relations)
+    return model_spec(model).prepare(graph_for(dataset, config), config, device, building, dataset)
 
 
 def check_direction(dataset: Any, model: str) -> None:

@@ -3,7 +3,6 @@ from asgat.nn.baselines.armanet import ARMANet as ARMANet
 from asgat.nn.baselines.chebnet import ChebNet as ChebNet
 from asgat.nn.baselines.gat import GAT as GAT
 from asgat.nn.baselines.gcn import GCN as GCN
-from asgat.nn.baselines.geom_gcn import GeomGCN as GeomGCN
 from asgat.nn.baselines.gpr_gnn import GPRGNN as GPRGNN
 from asgat.nn.baselines.h2gcn import H2GCN as H2GCN
 from asgat.nn.baselines.linkx import LINKX as LINKX

@@ -2,20 +2,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.strategies import ZOO
 
 from asgat.data import load_dataset
-from asgat.data.published_relations import (
-    PUBLISHED,
-    parse_relations,
-    read_relations,
-    relations_file,
-)
 from asgat.errors import AsgatError
-from asgat.geometry.relations import find_relations
-from asgat.geometry.spaces import SPACES
+from reproduce.geom_gcn import GeomGCNConfig
+from reproduce.geom_gcn.isomap import isomap
+from reproduce.geom_gcn.published import PUBLISHED, find_relations, parse_relations
+from reproduce.geom_gcn.relations import latent_relations
 
 HEADER = "node1,node2\tspace\trelation_type\n"
-every_space = pytest.mark.parametrize("space", SPACES)
+every_space = pytest.mark.parametrize("space", ["isomap", "poincare", "struc2vec"])
 
 
 def listed(relations):
@@ -48,21 +45,14 @@ def test_odd_files_are_named(raw, text, sentence):
     assert "some.file" in str(caught.value)
 
 
-def test_a_data_set_reads_its_files_when_asked(write_files):
-    file = relations_file("texas", "isomap")
-    assert file.endswith("texas_MDS.txt")
-    folder = write_files({file: (HEADER + "0,1\tgraph\t2\n").encode()})
-    assert listed(read_relations("texas", 2, folder, "isomap")) == [(1, 0, 2)]
-
-
 @every_space
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_the_published_files_belong_to_the_published_graphs(real_data, name, space):
     data = load_dataset(name, data_dir=real_data)
-    relations = find_relations(data.graph, space, data.relations)  # compares the edges
+    relations = find_relations(data.graph, space, name, data.data_dir)  # compares the edges
     latent = relations.kind >= 4
     assert latent.any()
-    assert relations.num_nodes == data.num_nodes
+    assert GeomGCNConfig(space=space).space == space
     if name != "citeseer" and (name, space) != ("pubmed", "isomap"):  # where the two directions of some edges agree
         pair = relations.node[~latent], relations.neighbour[~latent]
         kind = np.zeros(2 * (data.num_nodes,), dtype=np.int8)
@@ -71,17 +61,23 @@ def test_the_published_files_belong_to_the_published_graphs(real_data, name, spa
 
 
 def test_hubs_have_the_latent_neighbours_of_poincare(real_data):
-    relations = load_dataset("texas", data_dir=real_data).relations("poincare")  # type: ignore[misc]
+    data = load_dataset("texas", data_dir=real_data)
+    relations = find_relations(data.graph, "poincare", "texas", data.data_dir)
     heard = np.bincount(relations.node[relations.kind >= 4], minlength=183)
     assert (heard.max(), (heard > 0).sum(), heard.sum()) == (83, 24, 540)
 
 
-def test_data_sets_without_files_have_none():
-    assert load_dataset("karate").relations is None
-
-
-def test_a_changed_data_set_keeps_its_reader(real_data):
+def test_relations_of_another_graph_are_refused(real_data):
     data = load_dataset("texas", data_dir=real_data)
-    assert data.relations is not None
-    assert replace(data, protocol="mine").relations is data.relations
-    assert (data.relations("isomap").kind < 4).sum() == 558
+    other = replace(data, graph=load_dataset("cornell", data_dir=real_data).graph)
+    with pytest.raises(AsgatError, match="published relations in poincare are those of another graph"):
+        find_relations(other.graph, "poincare", other.name, other.data_dir)
+
+
+def test_isomap_is_computed_where_nothing_is_published():
+    graph = ZOO["generic"]
+    expected = latent_relations(graph, isomap(graph))
+    for name in ("squirrel", "texas"):  # the name of a data set, but a graph of a user
+        assert listed(find_relations(graph, "isomap", name, None)) == listed(expected)
+    with pytest.raises(AsgatError, match="No relations in poincare are published for mine; set space to isomap"):
+        find_relations(graph, "poincare", "mine", None)

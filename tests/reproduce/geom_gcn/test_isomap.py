@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 from tests.strategies import ZOO
 
-from asgat.geometry.isomap import isomap, scaled_positions
-from asgat.geometry.spaces import euclidean
 from asgat.graph import Graph
 from asgat.graph.hops import hop_distances
+from reproduce.geom_gcn.isomap import isomap, scaled_positions
 
 
 def grid(side):
@@ -33,17 +33,17 @@ def test_is_the_leading_part_of_the_doubly_centred_distances():
 def test_landmarks_give_nearly_the_same_picture(monkeypatch):
     graph = grid(12)
     whole = isomap(graph)
-    monkeypatch.setattr("asgat.geometry.isomap._ENTRIES", 144 * 60)
+    monkeypatch.setattr("reproduce.geom_gcn.isomap._ENTRIES", 144 * 60)
     part = isomap(graph)
     assert not np.allclose(part, whole)
-    assert np.corrcoef(euclidean(whole, whole).ravel(), euclidean(part, part).ravel())[0, 1] > 0.98
+    assert np.corrcoef(cdist(whole, whole).ravel(), cdist(part, part).ravel())[0, 1] > 0.98
     assert np.array_equal(part, isomap(graph))
     assert not np.array_equal(part, isomap(graph, seed=1))
 
 
 def test_components_stand_apart():
     graph = Graph.from_edges([[0, 1, 3, 4], [1, 2, 4, 5]])
-    distance = euclidean(isomap(graph), isomap(graph))
+    distance = cdist(isomap(graph), isomap(graph))
     assert distance[:3, 3:].min() > 1.5  # nobody's neighbour
 
 
@@ -59,22 +59,22 @@ def test_points_of_a_plane_are_found_again(landmarks):
     """Up to a motion of the plane, also from the distances to a few of them."""
     points = np.random.default_rng(0).standard_normal((12, 2))
     chosen = np.sort(np.random.default_rng(1).choice(12, landmarks, replace=False))
-    found = scaled_positions(euclidean(points[chosen], points), chosen)
-    np.testing.assert_allclose(euclidean(found, found), euclidean(points, points), atol=1e-4)
+    found = scaled_positions(cdist(points[chosen], points), chosen)
+    np.testing.assert_allclose(cdist(found, found), cdist(points, points), atol=1e-4)
 
 
 def test_axes_go_by_extent_and_their_largest_entry_is_positive():
     points = np.random.default_rng(2).standard_normal((9, 2)) * [5.0, 0.5]
     for flip in ([1, 1], [-1, 1], [1, -1]):
-        found = scaled_positions(euclidean(points * flip, points * flip), np.arange(9))
+        found = scaled_positions(cdist(points * flip, points * flip), np.arange(9))
         assert (found[np.abs(found).argmax(axis=0), [0, 1]] > 0).all()
         assert np.ptp(found[:, 0]) > np.ptp(found[:, 1])
-        np.testing.assert_allclose(np.abs(found), np.abs(scaled_positions(euclidean(points, points), np.arange(9))))
+        np.testing.assert_allclose(np.abs(found), np.abs(scaled_positions(cdist(points, points), np.arange(9))))
 
 
 def test_equal_points_are_set_apart_by_the_seed_alone():
     points = np.array([[0.0, 0.0], [0.0, 0.0], [3.0, 1.0]])
-    distance = euclidean(points, points)
+    distance = cdist(points, points)
     first, again, other = (scaled_positions(distance, np.arange(3), seed) for seed in (0, 0, 1))
     assert np.array_equal(first, again)
     assert np.abs(first[0] - first[1]).min() > 0
@@ -87,4 +87,4 @@ def test_few_points(count):
     found = scaled_positions(1.0 - np.eye(count), np.arange(count))
     assert found.shape == (count, 2)
     assert np.isfinite(found).all()
-    assert euclidean(found, found).max() == pytest.approx(count - 1, abs=1e-4)
+    assert cdist(found, found).max() == pytest.approx(count - 1, abs=1e-4)

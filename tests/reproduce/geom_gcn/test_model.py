@@ -10,17 +10,15 @@ from tests import dense
 from tests.nn.baselines.conformance import CLASSES, FEATURES, HIDDEN, assert_near, features
 from tests.strategies import generic_graph, graphs
 
-from asgat.geometry.relations import Relations, latent_relations
-from asgat.geometry.spaces import euclidean
 from asgat.kernels.sparse_features import SparseFeatures
-from asgat.nn.baselines import GeomGCN
-from asgat.nn.baselines.geom_gcn import virtual_nodes
+from reproduce.geom_gcn.model import GeomGCN, virtual_nodes
+from reproduce.geom_gcn.relations import Relations, latent_relations
 
 
 def relations_of(graph, seed=0):
     """Points drawn at random stand for a latent space; one pair is known in one direction only."""
     position = np.random.default_rng(seed).standard_normal((graph.num_nodes, 2))
-    relations = latent_relations(graph, position, euclidean)
+    relations = latent_relations(graph, position)
     keep = np.arange(len(relations.node)) != len(relations.node) - 1
     return Relations(graph.num_nodes, relations.node[keep], relations.neighbour[keep], relations.kind[keep])
 

@@ -1,12 +1,12 @@
 """Neighbours in the graph and in a latent space, with their direction."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from asgat.errors import AsgatError
 from asgat.graph.graph import Floats, Graph, Ints
+from asgat.spectral.top_k import row_blocks
 
 DIRECTIONS = 4  # lower left, upper left, lower right, upper right
 KINDS = 2 * DIRECTIONS  # in the graph, then in the latent space
@@ -27,8 +27,6 @@ class Relations:
     kind: Ints
 
     def __post_init__(self) -> None:
-        if not self.node.shape == self.neighbour.shape == self.kind.shape:
-            raise AsgatError("Relations need one node, one neighbour and one kind per pair.")
         for name, below in (("node", self.num_nodes), ("neighbour", self.num_nodes), ("kind", KINDS)):
             values = getattr(self, name)
             outside = values[(values < 0) | (values >= below)]
@@ -36,32 +34,14 @@ class Relations:
                 raise AsgatError(f"Relations name {name} {outside[0]}, but it must be from 0 to {below - 1}.")
 
 
-Reader = Callable[[str], Relations]  # reads the relations published for a space
-
-
-def find_relations(graph: Graph, space: str, published: Reader | None = None) -> Relations:
-    """The relations of a graph in a latent space: the published ones where a data set has them, else computed ones."""
-    if published is None:
-        from asgat.geometry.spaces import SPACES, positions  # compiles; published relations do not need it
-
-        return latent_relations(graph, positions(graph, space), SPACES[space].distance)
-    relations = published(space)
-    near = relations.kind < DIRECTIONS
-    expected = np.sort(np.ravel_multi_index(graph.with_self_loops("remove").edge_index(), 2 * (graph.num_nodes,)))
-    found = relations.node[near] * graph.num_nodes + relations.neighbour[near]
-    if relations.num_nodes != graph.num_nodes or not np.array_equal(np.sort(found), expected):
-        raise AsgatError(f"The published relations in {space} are those of another graph; load the data set unchanged.")
-    return relations
-
-
-def latent_relations(graph: Graph, position: Floats, distance: Callable[[Floats, Floats], Floats]) -> Relations:
-    """The relations of a graph whose nodes have the positions [N, 2] in a latent space.
+def latent_relations(graph: Graph, position: Floats) -> Relations:
+    """The relations of a graph whose nodes have the positions [N, 2] in a plane.
 
     Latent neighbours are nearer than a radius that gives nodes as many of them on average as they have in the graph
     (Pei et al., 2020): the closest pairs, as many as there are edges. Weights and self-loops are ignored.
     """
     node, neighbour = graph.with_self_loops("remove").edge_index()
-    near = closest_pairs(position, len(node) // 2, distance)
+    near = closest_pairs(position, len(node) // 2)
     pairs = np.concatenate([[node, neighbour], near, near[::-1]], axis=1)
     kind = direction(position[pairs[0]], position[pairs[1]])
     kind[len(node) :] += DIRECTIONS
@@ -73,17 +53,16 @@ def direction(v: Floats, u: Floats) -> Ints:
     return 2 * (v[:, 0] <= u[:, 0]).astype(np.int64) + (v[:, 1] <= u[:, 1])
 
 
-def closest_pairs(position: Floats, count: int, distance: Callable[[Floats, Floats], Floats]) -> Ints:
+def closest_pairs(position: Floats, count: int) -> Ints:
     """The pairs i < j of the smallest distances, [2, count], nearest first; of equal ones those of lower numbers.
 
     Cost: O(N²) time, O(count) memory and a block of distances.
     """
-    from asgat.spectral.top_k import row_blocks  # imports PyTorch; relations themselves do not need it
-
     total = len(position)
     best, pairs = np.empty(0), np.empty((2, 0), dtype=np.int64)
     for rows in row_blocks(total, total, _BLOCK):
-        block = distance(position[rows], position[rows.start :])
+        gap = position[rows, None] - position[None, rows.start :]
+        block = np.hypot(gap[..., 0], gap[..., 1])
         wanted = np.arange(rows.start, total) > np.arange(rows.start, rows.stop)[:, None]
         if len(best) == count:  # a pair of higher numbers must be nearer to replace one
             wanted &= block < best[-1] if count else False

@@ -9,9 +9,9 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
-from asgat.geometry.relations import KINDS, Relations
 from asgat.kernels.sparse_features import SparseFeatures, dropout, linear
 from asgat.nn.baselines.propagation import LayerStack
+from reproduce.geom_gcn.relations import KINDS, Relations
 
 VIRTUAL_NODES = KINDS + 1  # the last is the node itself
 
@@ -31,7 +31,7 @@ class GeomGCN(LayerStack):
     concatenation and ReLU. The paper prints a sum over neighbours alone and one W after the concatenation; the group
     of the node itself, a W per group, and degrees over both neighbourhoods are as in the authors' program.
 
-    The plane is that of Isomap, Poincaré or struc2vec, the setting ``space`` (:mod:`asgat.data.published_relations`).
+    The plane is that of Isomap, Poincaré or struc2vec, the setting ``space`` (:mod:`reproduce.geom_gcn.published`).
     ``forward`` takes the matrix of :func:`virtual_nodes` as sparse features.
 
     Arguments as in :class:`~asgat.nn.baselines.propagation.LayerStack`; ``hidden_channels`` is the size of a virtual
