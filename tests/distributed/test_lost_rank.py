@@ -10,7 +10,7 @@ lost_rank.status, lost_rank.remedy = "epoch 7 was computed", "relaunch"
 print("ready", flush=True)
 if sys.argv[1] == "blocked":  # as in a collective: the interpreter does not get to run its handlers
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-    ctypes.CDLL(None).sleep(60)
+    ctypes.CDLL(None).sleep(600)
 else:
     lost_rank.leave("connection closed")
 """

@@ -1,5 +1,4 @@
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -19,11 +18,12 @@ def test_all_rows_by_default_and_the_given_ones_otherwise():
 def test_map_in_order_takes_as_many_threads_as_it_may_and_little_ahead(threads, monkeypatch):
     monkeypatch.setattr("asgat.threads._given", threads)
     taken: list[int] = []
-    names = set()
+    names, first = set(), threading.Barrier(threads)
 
     def work(x):
         names.add(threading.current_thread().name)
-        time.sleep(0.002)
+        if x < threads:  # nobody goes on before every thread has something to do
+            first.wait(60)
         return x
 
     results = map_in_order(work, (taken.append(i) or i for i in range(40)))  # type: ignore[func-returns-value, arg-type]
