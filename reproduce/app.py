@@ -7,13 +7,14 @@ import typer
 
 from asgat.cli import options
 from asgat.cli.app import Commands, root
+from asgat.cli.command import App
 from asgat.cli.output import check_writable, console, make_table, notes, resumable, say
 from asgat.cli.train import compare, train
 from asgat.errors import AsgatError
 from reproduce.bench.commands import app as bench
 from reproduce.experiment import EXPERIMENTS, TEXT, run_experiment
 
-app = typer.Typer(
+app = App(
     name="python -m reproduce",
     cls=Commands,
     callback=root,

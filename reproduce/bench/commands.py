@@ -6,10 +6,11 @@ from typing import Annotated, Any
 import typer
 
 from asgat.cli import options
+from asgat.cli.command import App
 from asgat.cli.output import Row, console, make_table, notes, say, write_json
 from asgat.errors import AsgatError
 
-app = typer.Typer(help="Measure speed, error and scaling, next to baselines.", no_args_is_help=True)
+app = App(help="Measure speed, error and scaling, next to baselines.", no_args_is_help=True)
 
 COMMAND = "Example: python -m reproduce bench"
 DATASETS = {

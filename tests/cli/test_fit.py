@@ -102,7 +102,7 @@ def test_an_unseen_graph_of_another_size(asgat):
 
 def test_a_model_of_this_graph_alone_says_so_when_it_is_fitted(asgat):
     write_graph()
-    code, output, errors = asgat(*FIT, "--model", "linkx", "--set", "epochs=2")
+    code, output, errors = asgat(*GIVEN, "--out", "run", "--model", "linkx", "--set", "epochs=2")
     assert code == 0, errors
     assert "so it predicts no other nodes; a model that does is --model asgat-plus." in flat(output)
     assert asgat("predict", "run", "-o", "p.csv")[0] == 0
@@ -246,7 +246,7 @@ def test_repeats_are_other_splits_and_seeds(asgat):
     assert result["test"]["scores"]["micro_f1"] == pytest.approx(np.mean(scores)) == result["micro_f1"]["mean"]
     assert result["test"]["interval"][0] < np.mean(scores) < result["test"]["interval"][1]
     assert set(result["test"]["scores"]) == {"micro_f1", "macro_f1", "roc_auc", "log_loss", "calibration_error"}
-    alone = asgat(*FIT, *QUICK, "--out", "alone", "--json", "alone.json")
+    alone = asgat(*GIVEN, "--model", "asgat-plus", *QUICK, "--out", "alone", "--json", "alone.json")
     assert alone[0] == 0
     assert json.loads(Path("alone.json").read_bytes())["rows"][0]["micro_f1"] == scores[0], (
         "the first is the run itself"
@@ -573,7 +573,7 @@ def test_edges_that_seem_to_have_a_direction_are_pointed_out(asgat):
 
 def test_a_model_that_cannot_use_directions_says_so(asgat):
     write_directed_graph()
-    code, _, errors = asgat(*FIT, "--directed", "--model", "gcn")
+    code, _, errors = asgat(*GIVEN, "--directed", "--model", "gcn")
     assert code == 2
     assert "gcn cannot use directions. Models that can: asgat-plus" in errors
     assert not any(path.name == "config.toml" for path in Path().rglob("*")), "nothing was written"
@@ -627,6 +627,7 @@ def test_several_columns_of_parts_are_splits(asgat):
 
 
 def test_hints_on_labels_codes_and_edges(asgat):
+    *files, _ = GIVEN
     write_graph(hidden=0.0)
     add_column("subject", lambda i, _: 235 + i % 9)
     add_column("age", lambda i, _: 30 + i % 25)
@@ -634,13 +635,13 @@ def test_hints_on_labels_codes_and_edges(asgat):
     write(
         "edges.csv", [[*row, "since"] if i == 0 else [*row, 2000 + i % 9] for i, row in enumerate(lines("edges.csv"))]
     )
-    code, output, errors = asgat(*FIT, *QUICK, "--ignore", "kind", "--label", "class")
+    code, output, errors = asgat(*files, "class", *FIT[len(GIVEN) :], *QUICK, "--ignore", "kind")
     assert code == 0, errors
     output = flat(output)
     assert "! The column 'since' of edges.csv is not used; --weight COLUMN takes one as the weight" in output
     assert "! 12 nodes are labelled '?', which is taken as a class of its own." in output
     assert "'subject' may be codes" in output
-    code, output, errors = asgat(*FIT, *QUICK, "--label", "age", "--fresh")
+    code, output, errors = asgat(*files, "age", *FIT[len(GIVEN) :], *QUICK, "--fresh")
     assert code == 0, errors
     assert "! The label 'age' has 25 different numbers. Each is a class of its own" in flat(output)
     assert "this is classification" in flat(output)

@@ -72,7 +72,7 @@ def test_a_finished_leaderboard_is_printed_again(asgat):
 
 def test_ctrl_c_keeps_what_is_done(asgat, monkeypatch):
     write_graph(120)
-    assert asgat(*BOARD, "--out", "whole")[0] == 0
+    assert asgat(*GIVEN, "--out", "whole", "--preset", "quick")[0] == 0
     pressed: list[bool] = []
 
     def press(self, name, done, total, epoch):
@@ -119,7 +119,7 @@ def test_runs_of_one_model_and_leaderboards_do_not_replace_each_other(asgat):
 )
 def test_what_does_not_go_together_is_refused(asgat, place, options, words):
     write_graph()
-    code, _, errors = asgat(*BOARD, *options)
+    code, _, errors = asgat(*GIVEN, "--out", "run", *options)
     assert code == 2
     assert words in errors
     assert not (place / "run").exists()

@@ -8,6 +8,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from asgat.cli.command import App
 from asgat.cli.convert import convert
 from asgat.cli.embed import embed
 from asgat.cli.explain import explain, report
@@ -34,7 +35,7 @@ class Commands(TyperGroup):
         return super().parse_args(ctx, [*moved, *(word for word in args[:end] if word not in OUTPUT), *args[end:]])
 
 
-app = typer.Typer(
+app = App(
     name="asgat",
     cls=Commands,
     help="Adaptive spectral graph attention: node classification on graphs of any homophily.",
