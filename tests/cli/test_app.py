@@ -17,7 +17,6 @@ from asgat.errors import AsgatError
 PANELS = {
     "Your graph": ["fit", "predict", "explain", "report", "runs", "convert"],
     "Benchmarks": ["datasets", "models", "train", "compare", "tune"],
-    "Research": ["embed"],
 }
 COMMANDS = [name for names in PANELS.values() for name in names]
 TRAIN = ["train", "karate", "--model", "mlp", "--splits", "0", "--set", "epochs=2", "--device", "cpu"]
@@ -70,7 +69,7 @@ def test_help_and_version(asgat):
     assert asgat("--version") == (0, f"{__version__}\n", "")
     code, output, _ = asgat("--help")
     assert code == 0
-    assert all(command in output for command in ("datasets", "models", "train", "compare", "embed"))
+    assert all(command in output for command in ("datasets", "models", "train", "compare"))
     code, output, _ = asgat("train", "--help")
     assert code == 0
     assert all(option in output for option in ("--splits", "--seed", "--set", "--device", "--out", "--json"))

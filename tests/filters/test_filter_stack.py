@@ -2,7 +2,7 @@ import pytest
 import torch
 from tests.kernels.devices import CUDA
 
-from asgat.filters import BandStop, HeatFilter, MLPFilter, PageRankFilter, PolynomialFilter, WalkFilter
+from asgat.filters import BandStop, HeatFilter, MLPFilter, PageRankFilter, PolynomialFilter
 from asgat.filters.filter_stack import FilterStack
 from asgat.nn.stacking import stack
 
@@ -15,7 +15,6 @@ FORMS = [
     lambda: HeatFilter(2),
     lambda: PolynomialFilter(3, degree=2),
     lambda: PageRankFilter(1, steps=3),
-    lambda: WalkFilter(2, window=2),
     lambda: BandStop(MLPFilter(2, hidden=(5,)), 0.5, 1.0),
 ]
 

@@ -13,7 +13,6 @@ from asgat.filters import (
     PageRankFilter,
     PolynomialFilter,
     SpectralFilter,
-    WalkFilter,
 )
 from asgat.filters.spectral_filter import build_filter
 
@@ -22,7 +21,6 @@ MAKERS = {
     "HeatFilter": HeatFilter,
     "PageRankFilter": PageRankFilter,
     "PolynomialFilter": PolynomialFilter,
-    "WalkFilter": lambda heads: WalkFilter(heads, window=3),
     "BandStop": lambda heads: BandStop(MLPFilter(heads), 0.2, 0.4),
 }
 every_filter = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS.keys())

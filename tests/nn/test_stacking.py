@@ -12,7 +12,7 @@ from tests.strategies import ZOO
 from torch import Tensor, nn
 
 from asgat.errors import AsgatError
-from asgat.filters import BandStop, HeatFilter, MLPFilter, PolynomialFilter, WalkFilter
+from asgat.filters import BandStop, HeatFilter, MLPFilter, PolynomialFilter
 from asgat.graph import Graph
 from asgat.kernels import dropout_seeds
 from asgat.kernels.sparse_features import SparseFeatures
@@ -40,7 +40,6 @@ OPTIONS: list[dict[str, Any]] = [
     {"filter": HeatFilter},
     {"filter": partial(HeatFilter, scale=0.7, learned=True)},
     {"filter": PolynomialFilter},
-    {"filter": WalkFilter},
     {"filter": lambda heads: BandStop(MLPFilter(heads, hidden=(5,)), 0.5, 1.0)},
     {"filter": partial(MLPFilter, hidden=(6, 5), output_activation="relu")},
     {"filter": partial(MLPFilter, hidden=(6, 5), exact_bias=True)},

@@ -10,7 +10,6 @@ from typer.core import TyperGroup
 
 from asgat.cli.command import App
 from asgat.cli.convert import convert
-from asgat.cli.embed import embed
 from asgat.cli.explain import explain, report
 from asgat.cli.fit import fit, predict
 from asgat.cli.models import datasets, models
@@ -66,10 +65,7 @@ BENCHMARKS: Examples = {
     tune: "Examples:  asgat tune texas --model asgat-plus --trials 100 --set root=true  ·  "
     "asgat tune --edges edges.csv --nodes nodes.csv --label kind --model linkx --trials 20 --splits 0-2",
 }
-RESEARCH: Examples = {
-    embed: "Example: asgat embed karate --dimensions 8 -o karate.csv",
-}
-for title, commands in {"Your graph": YOUR_GRAPH, "Benchmarks": BENCHMARKS, "Research": RESEARCH}.items():
+for title, commands in {"Your graph": YOUR_GRAPH, "Benchmarks": BENCHMARKS}.items():
     for command, examples in commands.items():
         app.command(rich_help_panel=title, epilog=examples)(command)
 

@@ -6,6 +6,5 @@ from asgat.filters.mlp import MLPFilter
 from asgat.filters.pagerank import PageRankFilter
 from asgat.filters.polynomial import PolynomialFilter
 from asgat.filters.spectral_filter import SpectralFilter
-from asgat.filters.walk import WalkFilter
 
-__all__ = ["BandStop", "HeatFilter", "MLPFilter", "PageRankFilter", "PolynomialFilter", "SpectralFilter", "WalkFilter"]
+__all__ = ["BandStop", "HeatFilter", "MLPFilter", "PageRankFilter", "PolynomialFilter", "SpectralFilter"]

@@ -7,16 +7,24 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from tests import dense
-from tests.strategies import ZOO, generic_graph, graphs
+from tests.strategies import ZOO, generic_graph, graphs, permuted
 from torch_geometric.nn import GATConv, GCNConv
 
 from asgat.errors import AsgatError
 from asgat.filters import PolynomialFilter
 from asgat.graph import Graph
-from asgat.nn import connections
-from asgat.nn.connections import adjacency, deepwalk_matrix, gat_attention, gcn_layer, polynomial_layer
 from asgat.spectral import ChebyshevOperator, ExactOperator
 from asgat.tables import TableOperator
+from reproduce import special_cases
+from reproduce.special_cases import (
+    WalkFilter,
+    adjacency,
+    deepwalk,
+    deepwalk_matrix,
+    gat_attention,
+    gcn_layer,
+    polynomial_layer,
+)
 
 # One of every kind; the orders are at least the degrees that are asked for, so none of them approximates.
 OPERATORS: dict[str, Any] = {
@@ -141,7 +149,7 @@ def test_the_adjacency_of_the_zoo(name):
 
 def test_the_adjacency_of_more_nodes_than_are_computed_at_a_time(monkeypatch):
     graph = generic_graph(3, 20)
-    monkeypatch.setattr(connections, "_BLOCK", 6)
+    monkeypatch.setattr(special_cases, "_BLOCK", 6)
     np.testing.assert_allclose(adjacency(graph).numpy(), graph.adjacency.toarray(), atol=1e-12)
 
 
@@ -217,11 +225,25 @@ def test_bad_walks_are_refused(window, negative, part):
         deepwalk_matrix(ZOO["path"], window, negative)
 
 
-@pytest.mark.parametrize("function", [adjacency, deepwalk_matrix])
-def test_a_dense_matrix_that_memory_does_not_hold_is_refused(monkeypatch, function):
-    monkeypatch.setattr(connections, "available_memory", lambda: 3 << 29)
-    graph = Graph.from_edges([[0], [1]], 1 << 20)
-    with pytest.raises(AsgatError, match=r"1,048,576 × 1,048,576 .* 16,384\.0 GiB, more than the 1\.5 GiB"):
-        function(graph)
-    monkeypatch.setattr(connections, "available_memory", lambda: None)  # unknown: tried
-    assert function(ZOO["path"]).shape == (6, 6)
+@given(graph=graphs(), window=st.integers(1, 6), data=st.data())
+def test_the_embedding_has_the_gram_matrix_of_the_truncated_svd(graph, window, data):
+    dimensions = data.draw(st.integers(1, graph.num_nodes))
+    u, s, _ = np.linalg.svd(netmf(graph, window, 1))
+    vectors = deepwalk(graph, dimensions, window)
+    np.testing.assert_allclose(vectors.T @ vectors, np.diag(s[:dimensions]), atol=1e-8)
+    if dimensions == len(s) or s[dimensions - 1] - s[dimensions] > 1e-6:  # d does not cut between equal ones
+        expected = (u[:, :dimensions] * s[:dimensions]) @ u[:, :dimensions].T
+        np.testing.assert_allclose(vectors @ vectors.T, expected, atol=1e-8)
+    assert not vectors[graph.isolated].any()
+
+
+def test_nodes_renamed_are_vectors_moved():
+    graph, order = generic_graph(0), np.random.default_rng(0).permutation(14)
+    np.testing.assert_allclose(deepwalk(permuted(graph, order), 4), deepwalk(graph, 4)[order], atol=1e-9)
+
+
+@pytest.mark.parametrize("window", range(1, 6))
+def test_the_response_of_walks_is_a_sum_of_powers(window):
+    frequency = torch.linspace(0, 2, 9, dtype=torch.float64)
+    expected = torch.stack([(1 - frequency) ** r for r in range(1, window + 1)]).sum(dim=0)
+    torch.testing.assert_close(WalkFilter(window)(frequency), expected.unsqueeze(1))

@@ -4,13 +4,14 @@
 default is a :class:`~asgat.spectral.ChebyshevOperator` of the response's degree, which represents a polynomial exactly.
 """
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from asgat.errors import AsgatError
-from asgat.filters import PolynomialFilter, WalkFilter
+from asgat.filters import PolynomialFilter, SpectralFilter
 from asgat.graph import Graph
-from asgat.memory import available_memory
+from asgat.graph.graph import Floats
 from asgat.nn.operator_builder import OperatorFactory
 from asgat.spectral import ChebyshevOperator
 from asgat.spectral.signal_operator import SignalOperator, as_signal_operator
@@ -18,6 +19,27 @@ from asgat.spectral.signal_operator import SignalOperator, as_signal_operator
 _NO_EDGE = 1e-9  # of a normalised weight: rounding leaves far less where there is no edge
 _LOG_ONE = 1e-12  # rounding leaves less of log 1, a frequent value in symmetric graphs
 _BLOCK = 128  # columns of a dense matrix computed at a time
+
+
+class WalkFilter(SpectralFilter):
+    r"""The fixed response :math:`g(\lambda) = \sum_{r=1}^{window} (1 - \lambda)^r`.
+
+    Since :math:`I - L = D^{-1/2} A D^{-1/2}`, it sums walks of 1 to ``window`` steps. A window of 1 is the normalised
+    adjacency itself, the response of a GCN.
+    """
+
+    def __init__(self, window: int = 1) -> None:
+        super().__init__(1)
+        if window < 1:
+            raise AsgatError(f"The window of a walk must be at least 1, but is {window}.")
+        self.window = window
+
+    def forward(self, frequency: Tensor) -> Tensor:
+        step = 1.0 - frequency
+        response = torch.zeros_like(step)
+        for _ in range(self.window):  # Horner's rule
+            response = step * (1.0 + response)
+        return response.unsqueeze(-1)
 
 
 def gcn_layer(graph: Graph, x: Tensor, weight: Tensor, operator: OperatorFactory | None = None) -> Tensor:
@@ -35,7 +57,7 @@ def gcn_layer(graph: Graph, x: Tensor, weight: Tensor, operator: OperatorFactory
         [[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]
     """
     made = _make(operator, graph.with_self_loops("add"), 1, x.dtype, x.device)
-    return made.apply(WalkFilter(1), x @ weight)[0]
+    return made.apply(WalkFilter(), x @ weight)[0]
 
 
 def polynomial_layer(
@@ -67,7 +89,7 @@ def adjacency(graph: Graph, operator: OperatorFactory | None = None) -> Tensor:
         [[0.0, 2.0, 0.0], [2.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
     root = torch.from_numpy(graph.degree).sqrt()
-    return _matrix(graph, WalkFilter(1), operator).mul_(root).mul_(root.unsqueeze(1))
+    return _matrix(graph, WalkFilter(), operator).mul_(root).mul_(root.unsqueeze(1))
 
 
 def gat_attention(graph: Graph, score: Tensor, operator: OperatorFactory | None = None) -> Tensor:
@@ -88,7 +110,7 @@ def gat_attention(graph: Graph, score: Tensor, operator: OperatorFactory | None 
         >>> gat_attention(Graph.from_edges([[0], [1]], 3), torch.zeros(3, 3)).tolist()
         [[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]
     """
-    mask = _matrix(graph.with_self_loops("add"), WalkFilter(1), operator) > _NO_EDGE
+    mask = _matrix(graph.with_self_loops("add"), WalkFilter(), operator) > _NO_EDGE
     return torch.softmax(score.masked_fill(~mask.to(score.device), float("-inf")), dim=-1)
 
 
@@ -103,8 +125,7 @@ def deepwalk_matrix(
 
     which is :math:`\log \max(\frac{\mathrm{vol}(G)}{bK} (\sum_{r=1}^{K} P^r) D^{-1}, 1)` of the random walk
     :math:`P = D^{-1} A`; vol(G) is the sum of the degrees, a self-loop counted once. No walk leaves an isolated node:
-    its row and column are zero. The matrix is [N, N], symmetric and non-negative, in double precision; it is refused
-    where memory does not suffice.
+    its row and column are zero. The matrix is [N, N], symmetric and non-negative, in double precision.
 
     Args:
         window: K, the longest walk.
@@ -116,11 +137,30 @@ def deepwalk_matrix(
     """
     if not negative > 0:
         raise AsgatError(f"negative must be positive, but is {negative}.")
-    walks = _matrix(graph, WalkFilter(1, window), operator)
+    walks = _matrix(graph, WalkFilter(window), operator)
     degree = torch.from_numpy(graph.degree)
     scale = torch.where(degree > 0, (degree.sum() / (negative * window) / degree).sqrt(), 0.0)
     matrix = walks.mul_(scale).mul_(scale.unsqueeze(1)).clamp_(min=1.0).log_()
     return torch.threshold_(matrix, _LOG_ONE, 0.0)
+
+
+def deepwalk(graph: Graph, dimensions: int = 16, window: int = 10, negative: float = 1.0) -> Floats:
+    r"""DeepWalk's embedding [N, d] as NetMF computes it: :math:`U_d \Sigma_d^{1/2}` of :func:`deepwalk_matrix`.
+
+    The matrix is symmetric, so its singular vectors are eigenvectors, those of the largest absolute eigenvalues. Each
+    column's entry of largest magnitude is positive. Nodes without edges get zeros. Costly: meant for small graphs.
+
+    Example:
+        >>> path = Graph.from_edges([[0, 1], [1, 2]], num_nodes=4)
+        >>> deepwalk(path, dimensions=2, window=1).shape
+        (4, 2)
+    """
+    value, vector = np.linalg.eigh(deepwalk_matrix(graph, window, negative).numpy())
+    chosen = np.argsort(-np.abs(value), kind="stable")[:dimensions]
+    vectors = vector[:, chosen] * np.sqrt(np.abs(value[chosen]))
+    vectors[graph.isolated] = 0.0
+    largest = np.abs(vectors).round(9).argmax(axis=0)  # rounded, so that the first of equal ones is taken
+    return np.asarray(vectors * np.where(vectors[largest, np.arange(vectors.shape[1])] < 0, -1.0, 1.0))
 
 
 def _make(
@@ -133,14 +173,8 @@ def _make(
 
 
 def _matrix(graph: Graph, filter: WalkFilter, operator: OperatorFactory | None) -> Tensor:
-    """The dense matrix U g(Λ) Uᵀ, by one-hot signals; refused, before it is allocated, where memory is short."""
+    """The dense matrix U g(Λ) Uᵀ, by one-hot signals."""
     n = graph.num_nodes
-    needed, free = 2 * 8 * n * n, available_memory()  # the matrix, and a copy to work on
-    if free is not None and needed > free:
-        raise AsgatError(
-            f"A dense matrix of {n:,} × {n:,} numbers and work on it need about {needed / 2**30:,.1f} GiB, more than "
-            f"the {free / 2**30:,.1f} GiB that are free; use a smaller graph or a larger machine."
-        )
     made = _make(operator, graph, filter.window, torch.float64)
     matrix = torch.empty(n, n, dtype=torch.float64)
     for start in range(0, n, _BLOCK):
