@@ -42,15 +42,14 @@ def test_the_command_line_starts_without_torch():
         (RuntimeError("CUDA error: CUDA-capable device(s) is/are busy or unavailable\nSearch for"), "--device cpu"),
     ],
 )
-def test_hardware_errors_are_reported_in_a_sentence(monkeypatch, capsys, error, sentence):
+def test_hardware_errors_are_reported_in_a_sentence(capsys, error, sentence):
     from asgat.cli import app as cli
 
     def raising(standalone_mode):
         raise error
 
-    monkeypatch.setattr(cli, "app", raising)
     with pytest.raises(SystemExit) as left:
-        cli.main()
+        cli.main(raising)
     message = capsys.readouterr().err
     assert left.value.code == 2
     assert sentence in message
@@ -58,12 +57,11 @@ def test_hardware_errors_are_reported_in_a_sentence(monkeypatch, capsys, error, 
     assert ".." not in message
 
 
-def test_other_errors_are_raised(monkeypatch):
+def test_other_errors_are_raised():
     from asgat.cli import app as cli
 
     def raising(standalone_mode):
         raise RuntimeError("CUDA error: an illegal memory access was encountered")
 
-    monkeypatch.setattr(cli, "app", raising)
     with pytest.raises(RuntimeError, match="illegal"):
-        cli.main()
+        cli.main(raising)

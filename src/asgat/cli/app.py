@@ -70,14 +70,14 @@ for title, commands in {"Your graph": YOUR_GRAPH, "Benchmarks": BENCHMARKS}.item
         app.command(rich_help_panel=title, epilog=examples)(command)
 
 
-def main(commands: typer.Typer = app) -> None:
+def main(commands: Callable[..., Any] = app) -> None:
     """Runs a command line, this one by default; bad input is reported in a sentence with exit code 2."""
     wait_passively()
     with checked_streams():
         _run(commands)
 
 
-def _run(commands: typer.Typer) -> None:
+def _run(commands: Callable[..., Any]) -> None:
     start = perf_counter()
     begin_output()
     try:
