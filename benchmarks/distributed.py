@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import itertools
 import json
 import os
 import random
@@ -40,13 +39,13 @@ SETTINGS = {**scale.SETTINGS, "asgat-deep": {**scale.SETTINGS["asgat-deep"], "or
 # -- parity: ranks against one process --------------------------------------------------------------------------------
 
 
-def parity_config(name: str, model: str, epochs: int, exact_sums: bool, given: list[str]) -> Any:
+def parity_config(name: str, model: str, epochs: int, given: list[str]) -> Any:
     from asgat.cli.options import parse_settings
     from asgat.nn.registry import make_config, model_spec
     from asgat.recipe import load_config
 
     plain: dict[str, Any] = dict(epochs=epochs, patience=epochs, dropout=0.0, form="table", max_restarts=0, members=1)
-    plain |= {"exact_sums": exact_sums, **parse_settings(given, model_spec(model).config)}
+    plain |= parse_settings(given, model_spec(model).config)
     if name.isdecimal():
         return make_config(model, **{**SETTINGS[model], **plain})
     return load_config(name, model, plain)
@@ -95,9 +94,9 @@ def parity(options: argparse.Namespace) -> dict[str, Any]:
     model, precision, shift = options.model, options.precision, options.shift
     dtype = getattr(torch, precision)
     spec = model_spec(model)
-    for name, kind in itertools.product(options.datasets.split(","), options.sums.split(",")):
+    for name in options.datasets.split(","):
         data = parity_data(name)
-        config = parity_config(name, model, options.epochs, kind == "exact", options.set)
+        config = parity_config(name, model, options.epochs, options.set)
         x, operator = make_inputs(data, model, config, torch.device("cpu"))
         inputs = x.to(dtype=dtype), operator.to(dtype=dtype)
 
@@ -118,7 +117,7 @@ def parity(options: argparse.Namespace) -> dict[str, Any]:
         )
         whole, features = (part.nbytes / 2**20 for part in (operator.table, inputs[0]))
         itself = float(np.abs(moved[0] - alone).max()) if moved else None
-        print(f"{name}, {precision}, {kind} sums: one process shifted by {shift:g} differs by {itself}", flush=True)
+        print(f"{name}, {precision}: one process shifted by {shift:g} differs by {itself}", flush=True)
         del inputs, operator, x
         for count in options.ranks:
             with tempfile.TemporaryDirectory() as folder:
@@ -136,7 +135,6 @@ def parity(options: argparse.Namespace) -> dict[str, Any]:
                 "ranks": count,
                 "epochs": len(parts),
                 "precision": precision,
-                "sums": kind,
                 "settings": options.set,
                 "largest_difference": float(np.abs(parts - alone).max()),
                 "one_process_moved": itself,
@@ -151,7 +149,7 @@ def parity(options: argparse.Namespace) -> dict[str, Any]:
             }
             rows.append(row)
             print(
-                f"{name}, {count} ranks, {precision}, {kind} sums: losses of {len(parts)} epochs differ by at most "
+                f"{name}, {count} ranks, {precision}: losses of {len(parts)} epochs differ by at most "
                 f"{row['largest_difference']:.1e}; largest table {row['largest_share_times_ranks']:.3f} × 1/ranks, "
                 f"largest features {row['largest_features_times_ranks']:.3f} × 1/ranks",
                 flush=True,
@@ -333,7 +331,7 @@ def kill(times: int, model: str, ranks: int, epochs: int, seed: int, after: list
     draw = random.Random(seed)
     settings = ["form=table", f"epochs={epochs}", f"patience={epochs}", "max_restarts=0"]
     if after != [ranks]:
-        settings += ["dropout=0", "filter_activation=none", "exact_sums=true"]
+        settings += ["dropout=0", "filter_activation=none"]
     options = [part for setting in settings for part in ("--set", setting)]
     train = ["train", "csbm", "--distributed", "--splits", "0", "--model", model, *options]
     rows: list[dict[str, Any]] = []
@@ -419,7 +417,6 @@ def main() -> None:
     one.add_argument("--ranks", type=numbers, default=[2, 4])
     one.add_argument("--epochs", type=int, default=20)
     one.add_argument("--precision", choices=["float32", "float64"], default="float32")
-    one.add_argument("--sums", default="exact", help="sums over nodes: exact, plain, or both with a comma")
     one.add_argument("--shift", type=float, default=1e-7, help="of the weights of a second single process; 0 for none")
     one.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the model")
     one = commands.add_parser("make")

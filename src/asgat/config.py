@@ -119,7 +119,6 @@ class SpectralConfig(TrainConfig):
     operator: Literal["chebyshev", "exact", "arma"] = _numerics("chebyshev", "how scores are computed")
     order: int = _numerics(15, "Chebyshev order R; arma: order of its expansion on a table", low=1, high=_DEEP)
     fit_error: float = _numerics(0.01, "arma: relative error up to which a polynomial is enough", low=0.0)
-    exact_sums: bool = _numerics(False, "sum in double precision, on a table: the same losses on any number of ranks")
 
     @property
     def attends(self) -> bool:
@@ -139,6 +138,7 @@ class SpectralConfig(TrainConfig):
         "heat_learned": (False, "HeatFilter"),
         "tolerance": ("none", ""),
         "batch_size": ("none", ""),
+        "exact_sums": (False, ""),
     }
 
 

@@ -165,7 +165,6 @@ def test_features_are_sparse_or_dense_by_their_zeros():
         ("asgat-cheb", {"form": "dense"}, "form=table"),
         ("asgat-cheb", {"form": "auto"}, "form=table"),
         ("asgat-deep", {"operator": "arma"}, "operator = arma cannot"),
-        ("asgat-deep", {"channels": "filters", "form": "auto", "exact_sums": True}, "exact_sums needs a table"),
     ],
 )
 def test_what_ranks_cannot_share_is_refused(model, changes, words):

@@ -69,13 +69,6 @@ def test_on_cuda_all_runs_at_once(make, device):
     compare(make, torch.float64, device, torch.testing.assert_close)
 
 
-def test_in_double_precision_with_weights_in_single():
-    filters, stacked = filters_and_stack(FORMS[0], torch.float32)
-    points, transform = torch.linspace(0.0, 2.0, 7).double(), torch.randn(7, 7).double()
-    out = stacked.transformed_in_double(points, transform)
-    assert torch.equal(out, torch.cat([own.transformed_in_double(points, transform) for own in filters]))
-
-
 def test_each_is_always_the_same_objects_with_the_present_weights():
     filters, stacked = filters_and_stack(FORMS[0], torch.float32)
     before = stacked.each()

@@ -1,4 +1,3 @@
-import copy
 import inspect
 
 import pytest
@@ -110,25 +109,6 @@ def test_fewer_than_one_head_is_refused(make, heads):
 def test_a_filter_without_response_cannot_be_made():
     with pytest.raises(TypeError, match="abstract"):
         SpectralFilter(1)  # type: ignore[abstract]
-
-
-@every_filter
-def test_in_double_precision_whatever_that_of_the_parameters(make):
-    torch.manual_seed(2)
-    filter, frequency = make(2), torch.linspace(0, 2, 7, dtype=torch.float64)
-    matrix = torch.randn(7, 3, dtype=torch.float64)
-    wide = copy.deepcopy(filter).double()
-    out, truth = filter.transformed_in_double(frequency, matrix), wide.transformed(frequency, matrix)
-    assert torch.equal(out, truth)
-    assert not list(filter.parameters()) or out.requires_grad
-    if out.requires_grad:
-        out.square().sum().backward()
-        truth.square().sum().backward()
-    for found, expected in zip(filter.parameters(), wide.parameters(), strict=True):
-        assert found.dtype == torch.float32
-        assert found.grad is not None
-        assert expected.grad is not None
-        assert torch.equal(found.grad, expected.grad.float()), "rounded once"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from tests.strategies import ZOO
 
 from asgat.config import LARGEST, ASGATConfig, ASGATDeepConfig
 from asgat.data import contextual_sbm
-from asgat.errors import AsgatError
 from asgat.filters import HeatFilter, MLPFilter, PolynomialFilter
 from asgat.graph import Graph
 from asgat.nn.ensemble import Ensemble
@@ -29,7 +28,6 @@ MEDIUM = contextual_sbm(num_nodes=600, mean_degree=4.0, num_features=2).graph
     [
         ({}, MLPFilter, {"heads": 3, "output_activation": "none"}),
         ({"filter_activation": "relu"}, MLPFilter, {"output_activation": "relu"}),
-        ({"exact_sums": True}, MLPFilter, {"exact_bias": True}),
         ({"filter": "heat", "heat_scale": 2.5}, HeatFilter, {"scale": 2.5}),
         ({"filter": "polynomial"}, PolynomialFilter, {"heads": 3, "degree": 3}),
     ],
@@ -106,15 +104,12 @@ def test_settings_reach_the_operator():
     filter = dense.filters()["mlp"]
     expected = dense.interpolant_scores(GRAPH, filter, 3)
     torch.testing.assert_close(operator.to(dtype=torch.float64).dense(filter), expected, atol=1e-9, rtol=0)
-    assert not operator.exact_sums
-    config = ASGATConfig(form="table", exact_sums=True, order=1, k=1, cap=1, candidates=1, storage="float16")
+    config = ASGATConfig(form="table", order=1, k=1, cap=1, candidates=1, storage="float16")
     table: Any = make_operator(MEDIUM, config)
-    assert (table.exact_sums, table.table.value.dtype) == (True, torch.float16)
+    assert table.table.value.dtype == torch.float16
     capped, plain = (TableOperator(MEDIUM, 1, candidates=1, cap=cap).table.index for cap in (1, 256))
     assert torch.equal(table.table.index, capped)
     assert not torch.equal(capped, plain)
-    with pytest.raises(AsgatError, match="exact_sums needs a table"):
-        make_operator(GRAPH, ASGATConfig(form="dense", exact_sums=True))
 
 
 @pytest.mark.parametrize("bias", [True, False])

@@ -66,9 +66,6 @@ def test_they_are_used_where_rounding_may_depend_on_blocks(monkeypatch, in_small
     assert len(used) == 2, "once in each block of the model"
     with torch.autocast("cpu", torch.bfloat16):
         model()(X, graph(False))
-    exact = model().operator_for(X, graph(False))
-    exact.exact_sums = True
-    model()(X, exact)
     assert len(used) == 2
 
 
@@ -92,10 +89,9 @@ def test_stacked_runs_are_those_of_single_ones_to_the_last_bit(in_small_blocks, 
 
 def test_large_graphs_on_the_cpu_are_joined_in_blocks():
     cpu, cuda = torch.device("cpu"), torch.device("cuda")
-    assert in_blocks(IN_BLOCKS + 1, cpu, exact_sums=False)
-    assert not in_blocks(IN_BLOCKS, cpu, exact_sums=False)
-    assert not in_blocks(IN_BLOCKS + 1, cpu, exact_sums=True)
-    assert not in_blocks(10 * IN_BLOCKS, cuda, exact_sums=False)
+    assert in_blocks(IN_BLOCKS + 1, cpu)
+    assert not in_blocks(IN_BLOCKS, cpu)
+    assert not in_blocks(10 * IN_BLOCKS, cuda)
 
 
 def test_it_compiles_without_a_break(in_small_blocks):

@@ -113,9 +113,6 @@ def test_estimates_to_the_byte(values, expected, monkeypatch):
     small |= {"candidates": 6, "k": 4}
     estimate = plan(path, ASGATConfig(**small | values), sample=False)
     parts = estimate.parts
-    if values == {"form": "table"}:
-        exact = plan(path, ASGATConfig(**small | values, exact_sums=True), sample=False).parts
-        assert (exact["attention"], exact["features"]) == (16_000 * 60, 2 * parts["features"])
     assert {key: parts[key] for key in expected} == expected
     assert parts["features"] == 16 * 8 * 500 * 8 + 3 * 8 * 500 * 8
     assert estimate.bytes == parts["operator"] + max(parts["building"], parts["attention"] + parts["features"])

@@ -1,11 +1,8 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from tests.strategies import ZOO
 
-from asgat.nn.rows import add_bias, by_copy, by_node, gelu, layer_norm, linear, product
-from asgat.spectral import ChebyshevOperator
-from asgat.tables import TableOperator
+from asgat.nn.rows import add_bias, by_copy, by_node, gelu, layer_norm
 
 
 @pytest.mark.parametrize("runs", [1, 3])
@@ -19,16 +16,6 @@ def test_stacked_runs_are_computed_as_single_ones(runs):
         assert torch.equal(layer_norm(x, weight, bias)[row], F.layer_norm(own, (4,), scale, shift))
     with_axes = (F.layer_norm(x, (4,)) * weight.unsqueeze(1)) + bias.unsqueeze(1)
     torch.testing.assert_close(layer_norm(x, weight, bias), with_axes)
-
-
-def test_products_are_wide_where_sums_are_exact():
-    x, weight, bias = torch.randn(5, 3), torch.randn(3, 2), torch.randn(2)
-    plain = ChebyshevOperator(ZOO["path"], order=2)
-    exact = TableOperator(ZOO["path"], order=2, candidates=4, exact_sums=True)
-    assert product(x, weight, plain).dtype == torch.float32
-    torch.testing.assert_close(product(x, weight, exact), x.double() @ weight.double())
-    torch.testing.assert_close(linear(x, weight, bias, plain), x @ weight + bias)
-    torch.testing.assert_close(linear(x, weight, bias, exact), x.double() @ weight.double() + bias.double())
 
 
 @pytest.mark.parametrize("lead", [(), (3,)])

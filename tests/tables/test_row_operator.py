@@ -100,20 +100,6 @@ def test_a_truncated_part_is_not_certified():
         attend(shard, MLPFilter(1).double(), 2, certified=True)
 
 
-def test_a_weight_is_shared_as_the_caller_says_where_sums_are_exact(path_graph_operators):
-    whole, shard = path_graph_operators
-    number, weight = torch.arange(10, dtype=torch.int32), torch.ones(2, requires_grad=True)
-    shared = shard.renumbered(number, lambda own: own, share=lambda value: 3.0 * value)
-    assert shared.shared(weight) is weight
-    shard = operators(path_graph(), exact_sums=True)[0].rows
-    assert shard.exact_sums
-    assert shard.shared(weight).dtype == F64
-    shared = shard.renumbered(number, lambda own: own, share=lambda value: 3.0 * value)
-    assert shared.shared(weight).tolist() == [3.0, 3.0]
-    alone = RowOperator(whole.table, whole.candidates, whole.rows.interpolation, exact_sums=True)
-    assert alone.shared(weight).dtype == F64
-
-
 @pytest.mark.parametrize("learned", [True, False])
 def test_selecting_for_several_filters_at_once_is_selecting_for_each(path_graph_operators, learned, monkeypatch):
     torch.manual_seed(0)

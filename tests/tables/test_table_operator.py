@@ -480,35 +480,3 @@ def test_rows_are_exact_up_to_a_millionth(monkeypatch):
     operator = TableOperator(ZOO["path"], 4, candidates=4, builder="truncated")
     index, score = operator.top(MLPFilter(1), 3)
     assert operator.certify(MLPFilter(1), index, score).exact.tolist() == [[True, True, False]]
-
-
-@given(graphs(min_nodes=2), st.integers(1, 4), st.integers(0, 99))
-def test_exact_sums_select_the_same_and_round_gradients_once(graph, k, seed):
-    torch.manual_seed(seed)
-    filter = MLPFilter(2, hidden=(4,), exact_bias=True)
-    operator = TableOperator(graph, order=4, candidates=6, exact_sums=True)
-    truth = TableOperator(graph, order=4, candidates=6)
-    with torch.no_grad():  # the same coefficients as above, in the precision they are selected by
-        position, score = select_top(truth.table.value, truth.rows._rows, operator.coefficients(filter), k)
-    for _ in range(2):  # selected, and then remembered
-        index, found = operator.top(filter, k)
-        assert torch.equal(index, truth.rows._nodes[position])
-        assert torch.equal(found, score.double())
-    value = truth.table.value[position.clamp_min(0)].double() * (position >= 0).unsqueeze(-1)
-    gradient = torch.randn(found.shape, dtype=torch.float64)
-    coefficients = operator.coefficients(filter)
-    expected = torch.einsum("hnk,hnkp->hp", gradient, value).float()
-    weights = list(filter.parameters())
-    ours = torch.autograd.grad(found, weights, gradient)
-    theirs = torch.autograd.grad(coefficients, weights, expected)
-    for one, other in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-9)
-
-
-def test_exact_sums_are_rounded_once():
-    torch.manual_seed(0)
-    filter = MLPFilter(8)
-    operators = (TableOperator(LARGE, order=15, candidates=8, exact_sums=exact) for exact in (True, False))
-    exact, plain = (operator.coefficients(filter).detach() for operator in operators)
-    assert exact.dtype == torch.float32
-    torch.testing.assert_close(exact, plain)

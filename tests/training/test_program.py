@@ -215,7 +215,6 @@ def test_draws_are_those_of_single_calls_and_a_run_without_dropout_draws_nothing
     [
         ("asgat-cheb", {}, True, True),
         ("asgat-plus", {"form": "table"}, True, True),
-        ("asgat-cheb", {"form": "table", "exact_sums": True}, False, True),
         ("asgat-deep", {"form": "table", "hidden": 8}, True, True),
         ("asgat-deep", {"channels": "filters", "hidden": 8}, True, True),
         ("asgat-arma", {}, False, False),

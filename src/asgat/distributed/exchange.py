@@ -95,21 +95,3 @@ class _Exchange(torch.autograd.Function):
         back = grad.new_empty(exchange.rows.numel(), grad.size(1))
         dist.all_to_all_single(back, grad[exchange.own :].contiguous(), exchange.sends, exchange.receives)
         return grad[: exchange.own].clone().index_add_(0, exchange.rows, back), None
-
-
-def shared(weight: Tensor, group: Group) -> Tensor:
-    """A weight that all ranks hold, in double precision: its gradient is summed over them, and then rounded."""
-    out: Tensor = _Shared.apply(weight, group)  # type: ignore[no-untyped-call]
-    return out
-
-
-class _Shared(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, weight: Tensor, group: Group) -> Tensor:
-        ctx.group, ctx.dtype = group, weight.dtype
-        return weight.to(torch.float64, copy=True)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        return ctx.group.sum(grad.clone(memory_format=torch.contiguous_format)).to(ctx.dtype), None

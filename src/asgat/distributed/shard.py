@@ -94,8 +94,6 @@ def check_distributed(model: str, config: TrainConfig, source: Source) -> str:
     form = choose_form(source.graph if isinstance(source, InMemory) else cast(Graph, source), config)
     if form in ("dense", "exact"):
         raise AsgatError(f"The {form} form scores all pairs and cannot be trained in parts; --set form=table.")
-    if form == "matrix" and config.exact_sums:
-        raise AsgatError("exact_sums needs a table, and this is the matrix form; set form=table.")
     return form
 
 
@@ -149,14 +147,14 @@ def build_shard(
     channels = getattr(config, "channels", "filters" if getattr(config, "propagate", False) else "")
     own = rows_of(source.matrix(), start, end) if "filters" in channels or config.adjacency else None
     interpolation = ChebyshevInterpolation(config.order, dtype=dtype, device=group.device)
-    operator = ShardOperator(group, bounds, interpolation, exact_sums=config.exact_sums)
+    operator = ShardOperator(group, bounds, interpolation)
     if form != "matrix":
         graph = source.graph if isinstance(source, InMemory) else source
         settings = table_settings(int(bounds[-1]), config, form)
         sizes = source.graph_digest(), int(bounds[-1]), graph.num_entries
         recipe = TableRecipe(*sizes, settings, device=group.device.type, rows=range(start, end))
         table = cached_table(recipe, source.matrix, caches_for(source.folder), progress)
-        held = RowOperator(table, settings.candidates, interpolation, config.exact_sums)
+        held = RowOperator(table, settings.candidates, interpolation)
         operator.attention = AttentionRows.of(held, Exchange(group, bounds, table.index))
     if own is not None and "filters" in channels:
         operator.filters = FilterRows.of(own, Exchange(group, bounds, torch.from_numpy(own.indices)), dtype)

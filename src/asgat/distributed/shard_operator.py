@@ -1,7 +1,6 @@
 """The operator of one rank's nodes: attention, filters and neighbour means, with the rows of other ranks they need."""
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Self
 
 import numpy as np
@@ -10,7 +9,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from asgat.distributed.exchange import Exchange, shared
+from asgat.distributed.exchange import Exchange
 from asgat.distributed.process_group import Group
 from asgat.filters.spectral_filter import SpectralFilter
 from asgat.kernels.sparse_features import SparseFeatures
@@ -30,8 +29,7 @@ class AttentionRows:
 
     @classmethod
     def of(cls, rows: RowOperator, exchange: Exchange) -> Self:
-        share = partial(shared, group=exchange.group)
-        return cls(rows.renumbered(exchange.numbers(), exchange, share), exchange)
+        return cls(rows.renumbered(exchange.numbers(), exchange), exchange)
 
     def to(self, device: torch.device, dtype: torch.dtype) -> Self:
         return replace(self, rows=self.rows.to(device, dtype))
@@ -83,7 +81,6 @@ class ShardOperator(SignalOperator):
     Args:
         bounds: where the rows of every rank begin and end: nodes, or their copies in a double cover.
         interpolation: gives coefficients; its dtype and device are the operator's.
-        exact_sums: as for :class:`~asgat.spectral.SpectralOperator`, with sums over the rows of all ranks.
 
     Attributes:
         attention, filters, means: the rank's rows of the table, of X and of the mean over neighbours, whose columns
@@ -97,9 +94,8 @@ class ShardOperator(SignalOperator):
         group: Group,
         bounds: npt.NDArray[np.int64],
         interpolation: ChebyshevInterpolation,
-        exact_sums: bool = False,
     ) -> None:
-        self.group, self.interpolation, self.exact_sums = group, interpolation, exact_sums
+        self.group, self.interpolation = group, interpolation
         self.num_nodes, self._graph_size = int(np.diff(bounds)[group.rank]), int(bounds[-1])
         self.attention: AttentionRows | None = None
         self.filters: FilterRows | None = None
@@ -146,23 +142,21 @@ class ShardOperator(SignalOperator):
     def exchange(self, x: Tensor) -> Tensor:
         return self._rows().exchange(x)
 
-    def shared(self, weight: Tensor) -> Tensor:
-        return shared(weight, self.group) if self.exact_sums else weight
-
-    def _coefficients(self, filter: SpectralFilter) -> Tensor:
-        return self.shared(self.interpolation.coefficients(filter, self.exact_sums))
-
     def apply(self, filter: SpectralFilter, signal: Tensor) -> Tensor:
         assert self.filters is not None, "this model has no filters"
         if signal.dim() == 3:
             heads, rows, _ = signal.shape
             filtered = self.filter_channels(filter, signal.transpose(0, 1).reshape(rows, -1))
             return filtered.view(rows, heads, -1).transpose(0, 1)
-        return filter_by_each(self.filters.arrays, self._coefficients(filter), signal, self.filters.boundary)
+        return filter_by_each(
+            self.filters.arrays, self.interpolation.coefficients(filter), signal, self.filters.boundary
+        )
 
     def filter_channels(self, filter: SpectralFilter, signal: Tensor) -> Tensor:
         assert self.filters is not None, "this model has no filters"
-        return filter_slices(self.filters.arrays, self._coefficients(filter), signal, self.filters.boundary)
+        return filter_slices(
+            self.filters.arrays, self.interpolation.coefficients(filter), signal, self.filters.boundary
+        )
 
     def neighbour_mean(self, signal: Tensor) -> Tensor:
         """See :meth:`SignalOperator.neighbour_mean`; signals are given per node."""

@@ -260,8 +260,7 @@ class ShardedProgram(Program):
         (logits,) = self.forward()
         loss = self.part.loss(logits, "train")
         gradients = torch.autograd.grad(loss, self.parameters, allow_unused=True)
-        summed = self.part.shard.operator.exact_sums  # as they arise
-        self.adam.step(gradients if summed else self.group.sum_gradients(gradients))
+        self.adam.step(self.group.sum_gradients(gradients))
         return [self.group.sum(loss.detach().double())]
 
     def validate(self, row: int, logits: Tensor) -> tuple[Tensor, Tensor]:

@@ -50,9 +50,6 @@ class FilterStack(SpectralFilter):
             return together
         return self._all(lambda single: single.transformed(frequency, matrix), frequency.device)
 
-    def transformed_in_double(self, frequency: Tensor, matrix: Tensor) -> Tensor:
-        return torch.cat([single.transformed_in_double(frequency, matrix) for single in self.each()])
-
     def _all(self, function: Callable[[SpectralFilter], Tensor], device: torch.device) -> Tensor:
         """What a function of a single filter, [heads, ...], gives for all of them."""
         if self.runs == 1:

@@ -41,13 +41,6 @@ class SpectralFilter(nn.Module, ABC):
         the filter can compute that in one call; None otherwise."""
         return None
 
-    def transformed_in_double(self, frequency: Tensor, matrix: Tensor) -> Tensor:
-        """As :meth:`transformed`, computed in double precision; the parameters' gradients are rounded to theirs."""
-        wide = shallow_copy(self)
-        for held, name in places(wide):
-            held[name] = held[name].double()
-        return wide.transformed(frequency, matrix)
-
     @property
     def fixed(self) -> bool:
         """Whether training does not change the responses; attention is then computed once."""

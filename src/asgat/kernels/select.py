@@ -71,7 +71,7 @@ def nodes_at(nodes: Tensor, position: Tensor) -> Tensor:
 
 def rescore(value: Tensor, coefficients: Tensor, position: Tensor, score: Tensor) -> Tensor:
     """Scores that :func:`select_top` returned for the same coefficients, with a new gradient to them, for a copy."""
-    again: Tensor = _rescore(value, coefficients.to(score.dtype), position, score)
+    again: Tensor = _rescore(value, coefficients, position, score)
     return again
 
 

@@ -24,7 +24,7 @@ from asgat.training.runner import make_task, model_sizes
 # Settings on which depends what a model prepares from the graph.
 GRAPH_KEYS = (
     *("self_loops", "similar", "similar_weight", "space", "k", "heads", "operator", "order", "form", "candidates"),
-    *("cap", "storage", "builder", "neighbourhood", "fit_error", "exact_sums"),
+    *("cap", "storage", "builder", "neighbourhood", "fit_error"),
 )
 
 

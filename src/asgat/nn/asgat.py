@@ -14,13 +14,13 @@ from asgat.filters import PageRankFilter
 from asgat.graph import Graph
 from asgat.kernels.dropout import Probability
 from asgat.kernels.elu import elu as elu_unit
-from asgat.kernels.sparse_features import dropout
+from asgat.kernels.sparse_features import dropout, matmul
 from asgat.nn.asgat_conv import ASGATConv
 from asgat.nn.attention import SparseAttention, filtered
 from asgat.nn.attention_model import AttentionModel, check_nodes
 from asgat.nn.layer_cache import LayerCache
 from asgat.nn.operator_builder import Features, GraphLike
-from asgat.nn.rows import add_bias, product
+from asgat.nn.rows import linear
 from asgat.spectral import SpectralOperator
 
 Elu = Literal["every", "hidden", "last", "none"]
@@ -182,7 +182,7 @@ class ASGAT(AttentionModel):
         elu, jump = self.elu in ("every", "last" if last else "hidden"), self.jump_weight if last else None
         if isinstance(layer, nn.Linear):
             kept = hidden if input_dropped else dropout(hidden, self.dropout, self.training)
-            out = add_bias(product(kept, layer.weight.mT, operator), operator.shared(layer.bias))
+            out = linear(kept, layer.weight.mT, layer.bias)
         else:
             then = {"elu": elu and jump is None, "next_dropout": next_dropout}
             out = layer(hidden, operator, attention=attention, input_dropped=input_dropped, **then)
@@ -191,7 +191,7 @@ class ASGAT(AttentionModel):
         if jump is not None:
             assert x is not None, "a jump needs the features"
             kept = dropout(x, self.dropout, self.training)
-            out = out + product(kept, jump, operator)
+            out = out + matmul(kept, jump)
         return elu_unit(out) if elu else out
 
 

@@ -14,11 +14,11 @@ from asgat.kernels.dropout import Probability, drops
 from asgat.kernels.dropout import dropout as dropout_dense
 from asgat.kernels.each_run import each_run
 from asgat.kernels.elu import elu as elu_unit
-from asgat.kernels.sparse_features import SparseFeatures, dropout
+from asgat.kernels.sparse_features import SparseFeatures, dropout, matmul
 from asgat.nn.attention import SparseAttention, attend
 from asgat.nn.layer_cache import LayerCache
 from asgat.nn.operator_builder import GraphLike, OperatorBuilder, OperatorFactory
-from asgat.nn.rows import add_bias, by_copy, by_node, product
+from asgat.nn.rows import add_bias, by_copy, by_node
 from asgat.spectral import SpectralOperator
 from asgat.spectral.spectral_operator import check_k
 
@@ -191,11 +191,11 @@ class ASGATConv(nn.Module):
             x = x.squeeze(0)
         if not input_dropped:
             x = dropout(x, self.dropout, self.training)
-        shares = None if self.mix is None else self.heads * operator.shared(own(self.mix)).softmax(-1)
-        mapped = by_copy(product(x, own(self.weight), operator), self.operators.copies)
+        shares = None if self.mix is None else self.heads * own(self.mix).softmax(-1)
+        mapped = by_copy(matmul(x, own(self.weight)), self.operators.copies)
         gathered = operator.exchange(mapped if self.gain == 1.0 else self.gain * mapped)
         side_by_side = self.concat or self.heads == 1
-        bias = operator.shared(own(self.bias)) if self.bias is not None else None
+        bias = own(self.bias) if self.bias is not None else None
         in_sums = self.concat or (self.heads == 1 and not self.directed)
         of_heads = bias.view(*bias.shape[:-1], -1, self.out_channels) if bias is not None and in_sums else None
         in_order = side_by_side and not self.directed and (in_sums or bias is None) and self.root_weight is None
@@ -208,7 +208,7 @@ class ASGATConv(nn.Module):
         if self.directed:
             out = by_node(out) if self.concat else 0.5 * (out[..., 0::2, :] + out[..., 1::2, :])
         if self.root_weight is not None:
-            out = out + product(x, own(self.root_weight), operator)
+            out = out + matmul(x, own(self.root_weight))
         if bias is not None and not in_sums:
             out = add_bias(out, bias)
         if not fused:

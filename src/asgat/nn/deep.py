@@ -87,13 +87,13 @@ class DeepBlock(nn.Module):
             nn.init.zeros_(bias)
 
     def forward(self, h: Tensor, operator: SpectralOperator) -> Tensor:
-        z = layer_norm(h, operator.shared(self.norm_weight), operator.shared(self.norm_bias))
+        z = layer_norm(h, self.norm_weight, self.norm_bias)
         others = [] if self.filters is None else [self.filters(z, operator)]
         if self.mean:
             mean = as_signal_operator(operator).neighbour_mean(z)
             others.append(by_node(mean) if self.directed else mean)
         hidden = gelu(joined_linear(z, self.attention, others, self.weight1, self.bias1, operator))
-        return h + linear(dropout(hidden, self.dropout, self.training), self.weight2, self.bias2, operator)
+        return h + linear(dropout(hidden, self.dropout, self.training), self.weight2, self.bias2)
 
 
 class ASGATDeep(AttentionModel):
@@ -212,10 +212,10 @@ class ASGATDeep(AttentionModel):
         operator = self.operator_for(x, edge_index, edge_weight)
         check_nodes(operator, self.operators.directed, self.num_nodes)
         x = dropout(x, self.dropout, self.training and self.input_dropout)
-        h = gelu(linear(x, self.in_weight, self.in_bias, operator))
+        h = gelu(linear(x, self.in_weight, self.in_bias))
         h = cast(Tensor, dropout(h, self.dropout, self.training))
         for block in self.blocks:
             h = block(h, operator)
-        h = layer_norm(h, operator.shared(self.norm_weight), operator.shared(self.norm_bias))
-        out = linear(h, self.out_weight, self.out_bias, operator)
+        h = layer_norm(h, self.norm_weight, self.norm_bias)
+        out = linear(h, self.out_weight, self.out_bias)
         return (out, [conv.attention(operator) for conv in self.convs]) if return_attention_weights else out

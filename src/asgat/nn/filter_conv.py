@@ -9,10 +9,10 @@ from asgat.errors import AsgatError
 from asgat.filters import MLPFilter, SpectralFilter
 from asgat.filters.spectral_filter import build_filter
 from asgat.graph import Graph
-from asgat.kernels.sparse_features import SparseFeatures
+from asgat.kernels.sparse_features import SparseFeatures, matmul
 from asgat.nn.layer_cache import LayerCache
 from asgat.nn.operator_builder import OperatorBuilder, OperatorFactory
-from asgat.nn.rows import by_copy, by_node, product
+from asgat.nn.rows import by_copy, by_node
 from asgat.spectral import SpectralOperator
 from asgat.spectral.signal_operator import as_signal_operator
 
@@ -92,7 +92,7 @@ class SpectralFilterConv(nn.Module):
         """Runs the layer; arguments are those of :meth:`ASGATConv.forward`."""
         operator = as_signal_operator(self.operators(x, edge_index, edge_weight))
         if self.weight is not None:
-            signal = by_copy(product(x, self.weight, operator), self.operators.copies)
+            signal = by_copy(matmul(x, self.weight), self.operators.copies)
         else:
             signal = x if isinstance(x, Tensor) else x.to_dense()
         runs = signal.size(0) if signal.dim() == 3 else None

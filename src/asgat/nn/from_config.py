@@ -7,7 +7,6 @@ from typing import Any
 import torch
 
 from asgat.config import ASGATDeepConfig, SpectralConfig
-from asgat.errors import AsgatError
 from asgat.filters import HeatFilter, MLPFilter, PolynomialFilter, SpectralFilter
 from asgat.graph import Graph
 from asgat.nn.asgat import ASGAT
@@ -29,7 +28,7 @@ def make_filter(config: SpectralConfig) -> Callable[[int], SpectralFilter]:
         return PolynomialFilter
     if config.filter == "mlp":
         hidden, activation = config.filter_hidden, config.filter_activation
-        return partial(MLPFilter, hidden=hidden, output_activation=activation, exact_bias=config.exact_sums)
+        return partial(MLPFilter, hidden=hidden, output_activation=activation)
     raise AssertionError(f"make_filter does not know the filter {config.filter!r}")
 
 
@@ -49,8 +48,6 @@ def make_operator(
     """
     graph = graph.spectral_graph
     form = check_plan(graph, config, device).form
-    if config.exact_sums and "table" not in form:
-        raise AsgatError(f"exact_sums needs a table, and this is the {form} form; set form=table.")
     where: dict[str, Any] = {"dtype": dtype, "device": device}
     arma: dict[str, Any] = {"fit_error": config.fit_error} if config.operator == "arma" else {}
     if form == "exact":
@@ -69,7 +66,6 @@ def make_operator(
         builder=settings.builder,
         neighbourhood=settings.neighbourhood,
         progress=progress,
-        exact_sums=config.exact_sums,
         caches=[TableCache()],
         **arma,
         **where,

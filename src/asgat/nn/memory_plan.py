@@ -120,14 +120,14 @@ def step_size(
 
     ``rows`` are those of their operator, two per node of a double cover; ``in_pair`` are more bytes per attended pair.
     """
-    item, pair = (8, 60) if config.exact_sums else (4, 36)  # position, index, score, weight, dropout and two gradients
+    pair = 36  # position, index, score, weight, dropout and two gradients
     layers = _heads_of_layers(config)
     attention = sum(layers) * rows * k * (pair + in_pair) if config.attends else 0
     if isinstance(config, ASGATDeepConfig):
         per_node = _rows_per_node(config, nodes, device)
     else:
         per_node = sum(4 * heads + 2 for heads in layers)
-    return attention, per_node * item * rows * config.hidden
+    return attention, per_node * 4 * rows * config.hidden
 
 
 def _heads_of_layers(config: SpectralConfig) -> list[int]:
@@ -150,7 +150,7 @@ def _rows_per_node(config: ASGATDeepConfig, nodes: int, device: torch.device) ->
 def computes_in_blocks(config: SpectralConfig, nodes: int, device: torch.device) -> bool:
     """Whether a model computes joined rows a block at a time, and returns freed memory before that."""
     deep = isinstance(config, ASGATDeepConfig) and config.attends
-    return deep and in_blocks(nodes, device, config.exact_sums)
+    return deep and in_blocks(nodes, device)
 
 
 def check_plan(graph: Graph, config: SpectralConfig, device: torch.device | str = "cpu") -> Plan:

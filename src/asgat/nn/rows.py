@@ -6,13 +6,6 @@ from torch import Tensor
 
 from asgat.kernels.each_run import each_run
 from asgat.kernels.sparse_features import SparseFeatures, matmul
-from asgat.spectral import SpectralOperator
-
-
-def product(x: Tensor | SparseFeatures, weight: Tensor, operator: SpectralOperator) -> Tensor:
-    """x W, for a weight [in, out] that all rows of x share; see :meth:`SpectralOperator.shared`."""
-    wide = x.to(dtype=torch.float64) if operator.exact_sums else x
-    return matmul(wide, operator.shared(weight))
 
 
 def add_bias(x: Tensor, bias: Tensor) -> Tensor:
@@ -20,9 +13,9 @@ def add_bias(x: Tensor, bias: Tensor) -> Tensor:
     return each_run(2, lambda own, shift: own + shift.unsqueeze(-2), x, bias)
 
 
-def linear(x: Tensor | SparseFeatures, weight: Tensor, bias: Tensor, operator: SpectralOperator) -> Tensor:
+def linear(x: Tensor | SparseFeatures, weight: Tensor, bias: Tensor) -> Tensor:
     """x W + b."""
-    return add_bias(product(x, weight, operator), operator.shared(bias))
+    return add_bias(matmul(x, weight), bias)
 
 
 def layer_norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:

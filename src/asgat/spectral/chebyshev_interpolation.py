@@ -56,17 +56,15 @@ class ChebyshevInterpolation:
         self.transform = transform.to(self.device)
         self._rounded = self.points.to(self.dtype), self.transform.to(self.dtype)
 
-    def coefficients(self, filter: SpectralFilter, in_double: bool = False) -> Tensor:
-        """The coefficients c [heads, R + 1], differentiable in the filter; if ``in_double``, rounded at the end."""
+    def coefficients(self, filter: SpectralFilter) -> Tensor:
+        """The coefficients c [heads, R + 1], differentiable in the filter."""
         if self.rational is not None:
             at = 2.0 / self.lambda_max * self.points - 1.0
             return (self.rational(filter)(at) @ self.transform).to(self.dtype)
         device = self.points.device.type
         if torch.is_autocast_enabled(device):
             with torch.autocast(device, enabled=False):  # a few numbers that every score depends on
-                return self.coefficients(filter, in_double)
-        if in_double:
-            return filter.transformed_in_double(self.points, self.transform).to(self.dtype)
+                return self.coefficients(filter)
         return filter.transformed(*self._rounded)
 
     def to(self, device: torch.device, dtype: torch.dtype) -> Self:

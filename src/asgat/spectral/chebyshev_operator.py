@@ -72,7 +72,7 @@ class ChebyshevOperator(GraphOperator):
 
     def coefficients(self, filter: SpectralFilter) -> Tensor:
         """The coefficients c [heads, R + 1], differentiable in the filter."""
-        return self.interpolation.coefficients(filter, self.exact_sums)
+        return self.interpolation.coefficients(filter)
 
     def scores(
         self, filter: SpectralFilter, rows: slice | None = None, include_unreachable: bool = False

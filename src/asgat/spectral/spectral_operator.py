@@ -29,7 +29,6 @@ class SpectralOperator(ABC):
         lambda_max: upper end of the interval on which filters are evaluated.
         dtype, device: of the scores.
         capturable: whether an evaluation never waits for the host, so that CUDA can record and replay it.
-        exact_sums: whether layers compute in double precision with weights of lower precision, see :meth:`shared`.
         records_fallbacks: whether evaluations are recorded for :meth:`take_fallback`.
     """
 
@@ -38,7 +37,6 @@ class SpectralOperator(ABC):
     dtype: torch.dtype
     device: torch.device
     capturable: bool = True
-    exact_sums: bool = False
     records_fallbacks: bool = False
 
     @abstractmethod
@@ -119,14 +117,6 @@ class SpectralOperator(ABC):
     def exchange(self, x: Tensor) -> Tensor:
         """The rows that the indices of :meth:`top` refer to, from the rows a layer has."""
         return x
-
-    def shared(self, weight: Tensor) -> Tensor:
-        """A weight that all rows share, as a layer on this operator uses it.
-
-        With ``exact_sums`` it is in double precision. The sums over rows that form its gradient are then rounded to
-        the weight's precision once, at the end, and do not depend on the order or the partition of the rows.
-        """
-        return weight.double() if self.exact_sums else weight
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self

@@ -30,7 +30,6 @@ class RowOperator(SpectralOperator):
         table: the rows.
         candidates: the largest k that can be selected.
         interpolation: gives the coefficients, of the table's order; its dtype and device are the operator's.
-        exact_sums: as for :class:`~asgat.spectral.SpectralOperator`.
         wide_index: on CUDA hold a copy of the candidates in int64, which is faster to select from.
     """
 
@@ -39,14 +38,12 @@ class RowOperator(SpectralOperator):
         table: CandidateTable,
         candidates: int,
         interpolation: ChebyshevInterpolation,
-        exact_sums: bool = False,
         wide_index: bool = False,
     ) -> None:
         self.interpolation, self.dtype, self.lambda_max = interpolation, interpolation.dtype, interpolation.lambda_max
         self.device = torch.device(interpolation.device)
-        self.candidates, self.exact_sums, self._wide_index = candidates, exact_sums, wide_index
+        self.candidates, self._wide_index = candidates, wide_index
         self._gather: Callable[[Tensor], Tensor] | None = None
-        self._share: Callable[[Tensor], Tensor] | None = None
         self._hold(table.to(self.device))
 
     def _hold(self, table: CandidateTable) -> None:
@@ -64,7 +61,6 @@ class RowOperator(SpectralOperator):
         self,
         number: Tensor,
         gather: Callable[[Tensor], Tensor],
-        share: Callable[[Tensor], Tensor] | None = None,
     ) -> Self:
         """The same rows with node u called ``number[u]``, a row of what ``gather`` returns for a layer's input.
 
@@ -72,22 +68,18 @@ class RowOperator(SpectralOperator):
             number: [N], int32; any value for a node that is never selected.
             gather: called with the rows a layer has, one for each of this operator's, returns the rows the numbers
                 refer to.
-            share: does what :meth:`shared` describes where sums include the rows of other ranks.
         """
         other = copy.copy(self)
-        other._gather, other._share = gather, share
+        other._gather = gather
         other._hold(replace(self.table, index=number[self.table.index]))
         return other
 
     def exchange(self, x: Tensor) -> Tensor:
         return x if self._gather is None else self._gather(x)
 
-    def shared(self, weight: Tensor) -> Tensor:
-        return self._share(weight) if self.exact_sums and self._share is not None else super().shared(weight)
-
     def coefficients(self, filter: SpectralFilter) -> Tensor:
         """The coefficients c [heads, R + 1], differentiable in the filter."""
-        return self.interpolation.coefficients(filter, self.exact_sums)
+        return self.interpolation.coefficients(filter)
 
     def scores(
         self, filter: SpectralFilter, rows: slice | None = None, include_unreachable: bool = False
@@ -115,15 +107,9 @@ class RowOperator(SpectralOperator):
         if k > self.candidates:
             raise AsgatError(f"k = {k} needs at least as many candidates, but there are {self.candidates}.")
         coefficients = [self.coefficients(filter) for filter in filters]
-        given = [c.detach() for c in coefficients] if self.exact_sums else coefficients
         on_cpu = self.device.type == "cpu" and not torch.compiler.is_compiling()
-        selected = (self._remembered if on_cpu else self._select_on_device)(filters, given, k)
-        if not self.exact_sums:
-            return [(index, score) for index, _, score in selected]
-        return [
-            (index, rescore(self.table.value, self.shared(c), position, score.double()))
-            for (index, position, score), c in zip(selected, coefficients, strict=True)
-        ]
+        selected = (self._remembered if on_cpu else self._select_on_device)(filters, coefficients, k)
+        return [(index, score) for index, _, score in selected]
 
     def _remembered(self, filters: Sequence[SpectralFilter], coefficients: list[Tensor], k: int) -> list[Selection]:
         """Selections, made once for equal coefficients: an epoch trains with filters that were just evaluated."""

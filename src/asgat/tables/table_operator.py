@@ -36,7 +36,6 @@ class TableOperator(GraphOperator):
             does not depend on the size of the graph, certified by a sample of rows. ``candidates`` is then the total
             number of entries of a row.
         progress: called with the number of rows built and the number of all rows.
-        exact_sums: as for :class:`~asgat.spectral.SpectralOperator`.
         neighbourhood: nodes the truncated builder looks at for a row, at least ``candidates``.
         caches: where the table is looked for, and stored in the last of them; by default it is built in memory.
 
@@ -59,14 +58,13 @@ class TableOperator(GraphOperator):
         storage: torch.dtype = torch.float32,
         builder: Builder = "exact",
         progress: Progress | None = None,
-        exact_sums: bool = False,
         neighbourhood: int = 512,
         caches: Sequence[TableCache] = (),
     ) -> None:
         precision = str(storage).removeprefix("torch.")
         settings = TableSettings(order, candidates, cap, precision, builder, neighbourhood)
         self.graph, self.num_nodes, self.order = graph, graph.num_nodes, order
-        self.device, self.dtype, self.exact_sums = torch.device(device), dtype, exact_sums
+        self.device, self.dtype = torch.device(device), dtype
         self.shifted = ShiftedLaplacian(graph, lambda_max, dtype, self.device)
         self.lambda_max = self.shifted.lambda_max
         if caches:
@@ -76,7 +74,7 @@ class TableOperator(GraphOperator):
         else:
             table = settings.build(self.shifted.matrix, None, self.device, progress)
         interpolation = ChebyshevInterpolation(order, sampling_points, self.lambda_max, damping, dtype, self.device)
-        self.rows = RowOperator(table, candidates, interpolation, exact_sums, wide_index=True)
+        self.rows = RowOperator(table, candidates, interpolation, wide_index=True)
 
     def _move(self) -> None:
         self.shifted = self.shifted.to(self.device, self.dtype)

@@ -42,7 +42,7 @@ class Task:
         """Whether several runs with these settings can be one program."""
         if "stacks" not in self._known:
             operator = self.inputs[1] if len(self.inputs) == 2 else None
-            able = isinstance(operator, SpectralOperator) and not operator.exact_sums and self.resumable
+            able = isinstance(operator, SpectralOperator) and self.resumable
             self._known["stacks"] = able and stackable(self.example(config.replace(members=1)))
         return bool(self._known["stacks"])
 
