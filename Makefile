@@ -50,16 +50,12 @@ bench: setup  ## time of one epoch against PyG's GAT, and growth with graph size
 	$(BIN)/python -m reproduce bench epoch
 	$(BIN)/python -m reproduce bench scale
 
-system-extras:  ## optional system packages; tests that need them skip without them
-	@set -e; packages="chromium postgresql"; missing=""; \
-	for package in $$packages; do \
-	  dpkg-query -W -f '$${Status}' $$package 2>/dev/null | grep -q "install ok installed" || missing="$$missing $$package"; \
-	done; \
-	if ! command -v apt-get >/dev/null; then echo "apt-get not found: install $$packages by hand; otherwise their tests are skipped"; \
-	elif [ -z "$$missing" ]; then echo "already installed: $$packages"; \
-	elif [ "$$(id -u)" = 0 ]; then apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $$missing; \
-	elif sudo -n true 2>/dev/null; then sudo -n apt-get update -q && sudo -n env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $$missing; \
-	else echo "installing$$missing needs root: run \`sudo make system-extras\`; otherwise their tests are skipped"; fi
+system-extras:  ## Chromium; tests that need it skip without it
+	@if dpkg-query -W -f '$${Status}' chromium 2>/dev/null | grep -q "install ok installed"; then echo "already installed: chromium"; \
+	elif ! command -v apt-get >/dev/null; then echo "apt-get not found: install chromium by hand; otherwise its tests are skipped"; \
+	elif [ "$$(id -u)" = 0 ]; then apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends chromium; \
+	elif sudo -n true 2>/dev/null; then sudo -n apt-get update -q && sudo -n env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends chromium; \
+	else echo "installing chromium needs root: run \`sudo make system-extras\`; otherwise its tests are skipped"; fi
 
 clean:
 	rm -rf .venv dist build runs .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -65,7 +65,7 @@ def main() -> None:
             first = seed if several else 10 * seed
             evaluation = Evaluation(data, model, runs, first, args.device, folds, macro=scored >= ENOUGH)
             for row in candidates(logs, args.count, args.members):
-                (score,) = evaluation([make_config(model, **row["settings"])])
+                score = evaluation(make_config(model, **row["settings"]))
                 rows.append({"dataset": dataset, "model": model, "seed": seed, "folds": folds, **row, **asdict(score)})
                 print(f"{dataset} seed {seed} folds {folds} {row['trial']:>7}: {100 * score.mean:.2f}", flush=True)
                 if args.json:

@@ -25,7 +25,7 @@ def measure(name: str, options: list[str], runs: int, seed: int, device: str) ->
     dataset = load_dataset(name)
     config = load_config(name, "asgat-plus")
     evaluation = Evaluation(dataset, "asgat-plus", range(runs), seed, device)
-    (kept,) = evaluation([config])
+    kept = evaluation(config)
     rows = []
     for option in options:
         without_it, with_it = NUMBERS.get(option, (False, True))
@@ -33,7 +33,7 @@ def measure(name: str, options: list[str], runs: int, seed: int, device: str) ->
         changes: dict[str, Any] = {option: without_it if has else with_it}
         if option == "propagate" and not has:  # a value that suits the graph: an average, or no change
             changes["alpha"] = 0.1 if name in HOMOPHILIC else 0.9
-        (switched,) = evaluation([config.replace(**changes)])
+        switched = evaluation(config.replace(**changes))
         before, after = (switched, kept) if has else (kept, switched)
         rows.append(
             {

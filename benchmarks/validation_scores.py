@@ -29,7 +29,7 @@ from asgat.tuning.evaluation import Evaluation, cheapest
 def measure(dataset: Dataset, candidate: dict[str, Any], seed: int) -> dict[str, Any]:
     """The validation score of one candidate with one seed, on all splits."""
     evaluation = Evaluation(dataset, candidate["model"], range(len(dataset.splits)), seed)
-    (score,) = evaluation([make_config(candidate["model"], **candidate["settings"])])
+    score = evaluation(make_config(candidate["model"], **candidate["settings"]))
     return {"dataset": dataset.name, **candidate, "seed": seed, **asdict(score)}
 
 

@@ -9,7 +9,7 @@ ASGAT = """
 cli training.runner estimator.classifier estimator.predictions estimator.user_data report
 disk.converter distributed.trainer nn.deep nn.from_config nn.baselines.gcn nn.baselines.mlp
 tables.exact_kernels kernels.cpu.select kernels.cpu.gather_sum kernels.cpu.dropout kernels.cpu.row_softmax
-tuning.evaluation tuning.study_figure tuning.cheapest tuning.tuner
+tuning.evaluation tuning.tuner
 """
 
 cpu_target.target_context.refresh()

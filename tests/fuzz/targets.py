@@ -307,25 +307,6 @@ def read_unfinished(folder: Path) -> object:
     return _training()(Checkpointer(folder, seconds=1e9))
 
 
-@cache
-def journal() -> Files:
-    from asgat.tuning.storage import open_storage, optuna
-
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "journal.log"
-        study = optuna.create_study(storage=open_storage(str(path)), study_name="a", direction="maximize")
-        study.sampler = optuna.samplers.RandomSampler(seed=0)
-        study.optimize(lambda trial: trial.suggest_float("lr", 1e-3, 1.0, log=True), n_trials=2)
-        return {"journal.log": path.read_bytes()}
-
-
-def read_journal(folder: Path) -> object:
-    from asgat.tuning.storage import open_storage
-
-    storage = open_storage(str(folder / "journal.log"))
-    return [storage.get_all_trials(study._study_id) for study in storage.get_all_studies()]
-
-
 TARGETS: dict[str, Target] = {
     "planetoid": Target(planetoid, read_planetoid),
     "webgraph": Target(webgraph, read_webgraph),
@@ -343,5 +324,4 @@ TARGETS: dict[str, Target] = {
     "recipe": Target(lambda: {"r.toml": RECIPE}, read_recipe),
     "run directory": Target(run_directory, read_run),
     "unfinished run": Target(unfinished, read_unfinished),
-    "journal": Target(journal, read_journal),
 }

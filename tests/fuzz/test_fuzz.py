@@ -276,7 +276,6 @@ PIPES = [
     ("run directory", "metrics.jsonl"),
     ("run directory", "model.safetensors"),
     ("unfinished run", "unfinished.safetensors"),
-    ("journal", "journal.log"),
 ]
 
 

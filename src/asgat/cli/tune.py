@@ -1,6 +1,8 @@
 """``asgat tune``: a search for settings."""
 
+import math
 import shlex
+from contextlib import nullcontext
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any
@@ -32,10 +34,9 @@ def tune(
         bool, typer.Option("--prefer-fast", help="Of trials as good as the best, take the one that trains fastest.")
     ] = False,
     set_: options.Settings = None,
-    batch: Annotated[int, typer.Option(help="Trials of one architecture trained at a time.", min=1)] = 4,
     seconds: Annotated[float | None, typer.Option(help="Start no trial after this many seconds.")] = None,
     storage: Annotated[
-        str | None, typer.Option(help="Journal file or database URL (postgresql://HOST/NAME). Default: in --out.")
+        str | None, typer.Option(help="URL of an Optuna storage, e.g. sqlite:///study.db. Default: in --out.")
     ] = None,
     protocol: options.Protocol = None,
     device: options.Device = "auto",
@@ -54,15 +55,15 @@ def tune(
     With --prefer-fast the recipe is the cheapest trial within half a standard error of the best score.
 
     A setting given with --set is fixed. A stopped command resumes when it is started again; started several times at
-    once with the same storage, the processes work on one study in parallel.
+    once with one --storage, the processes work on one study.
     """
     from asgat.errors import AsgatError
     from asgat.files.atomic import write_atomic
+    from asgat.files.lock import locked
     from asgat.nn.registry import model_spec
     from asgat.tuning.evaluation import Evaluation, cheapest
     from asgat.tuning.space import make_search_space
-    from asgat.tuning.storage import open_storage, workers_folder
-    from asgat.tuning.study_figure import study_figure
+    from asgat.tuning.storage import file_url, storage_errors
     from asgat.tuning.tuner import Tuner
 
     check_source(dataset, graph, protocol)
@@ -87,8 +88,8 @@ def tune(
     facts |= {key: on for key, on in (("folds", folds), ("with_validation", both), ("with_macro", macro)) if on}
     if source.user:
         facts["data"] = source.user.digest
-    place = storage or str(out / "journal.log")
-    tuner = Tuner(open_storage(place), name, model, search, facts, seed, batch, workers=workers_folder(place))
+    if not storage and (out / "journal.log").exists():
+        raise AsgatError(f"{out} holds a search of an earlier version, which cannot go on; choose another --out.")
     searched = f"{trials} trials over {', '.join(search.space)}, on {where}"
     console.print(f"[bold]{model}[/] on [bold]{escape(source.name)}[/] ({data.protocol} splits), {searched}")
 
@@ -98,16 +99,18 @@ def tune(
         write_log(log, about, tuner.rows())
         notes.print(f"trial {row['trial']}: {row.get('error') or percent(row)}", markup=False, soft_wrap=True)
 
-    with resumable("Finished trials are saved"):
-        tuner.run(evaluation, trials, seconds, on_trial)
-    rows, best = tuner.rows(), tuner.best()
+    with storage_errors(), nullcontext() if storage else locked(out), resumable("Finished trials are saved"):
+        tuner = Tuner(storage or file_url(out / "study.db"), name, model, search, facts, seed)
+        if not storage:  # no other process uses the study: trials that are running were killed
+            tuner.release()
+        tuner.run(evaluation, trials, math.inf if seconds is None else seconds, on_trial)
+        rows, best = tuner.rows(), tuner.best()
     fast = cheapest(rows, len(evaluation.splits))
     chosen = fast if prefer_fast else best
     write_log(log, about, rows)
     scored = "held_out_and_val" if both else "held_out" if folds else "val"
     words = {"model": model, "trials": trials, "seed": seed, "splits": splits != "0-9" and splits, "folds": folds}
-    words |= {"both": both, "macro": macro, "prefer-fast": prefer_fast}
-    words |= {"batch": batch != 4 and batch, "protocol": protocol}
+    words |= {"both": both, "macro": macro, "prefer-fast": prefer_fast, "protocol": protocol}
     found = {
         "command": command(source.words, words, set_ or []),
         "seed": seed,
@@ -120,13 +123,11 @@ def tune(
     write_atomic(out / "recipe.toml", recipe_text(model, chosen["settings"], found).encode())
     nodes = "held-out training nodes" if folds else "validation nodes"
     nodes += (" and validation nodes" if both else "") + (", mean of score and macro-F1" if macro else "")
-    title = f"{model} on {source.name}: {len(rows)} trials, best {100 * best['value']:.2f} % on {nodes}"
-    figure = study_figure(rows, search.space, out / "search.png", title)
     console.print(best_table(rows, list(search.space), nodes))
     if prefer_fast:
         say(fast_sentence(best, fast), wrap=True)
-    for label, path in (("recipe", out / "recipe.toml"), ("log", log), ("figure", figure)):
-        say(f"{label + ':':8} {path}")
+    say(f"recipe:  {out / 'recipe.toml'}")
+    say(f"log:     {log}")
     write_json(json, {**about, "held": search.fixed, "best": best, "fast": fast, "found": found, "rows": rows})
 
 

@@ -72,13 +72,11 @@ class Evaluation:
         self.splits = [(part, seed) for split, seed in splits for part in _without_test(dataset, split, folds, seed)]
         self._cache: OrderedDict[str, Any] = OrderedDict()
 
-    def __call__(self, configs: Sequence[TrainConfig]) -> list[TrialScore]:
-        """The scores of configurations that differ in lr, weight_decay and dropout only."""
-        jobs = [Job(split, seed, config) for config in configs for split, seed in self.splits]
-        task = make_task(self.dataset, self.model, configs[0], self.device, inputs=self.inputs(configs[0]))
-        outcomes = dict(train_jobs(task, jobs, runs_at_once(task, self.dataset, configs[0])))
-        each = len(self.splits)
-        return [self._score([outcomes[i * each + j] for j in range(each)]) for i in range(len(configs))]
+    def __call__(self, config: TrainConfig) -> TrialScore:
+        jobs = [Job(split, seed, config) for split, seed in self.splits]
+        task = make_task(self.dataset, self.model, config, self.device, inputs=self.inputs(config))
+        outcomes = dict(train_jobs(task, jobs, runs_at_once(task, self.dataset, config)))
+        return self._score([outcomes[number] for number in range(len(jobs))])
 
     def inputs(self, config: TrainConfig) -> tuple[Any, ...]:
         """The arguments of the model's ``forward``, from the cache if an earlier configuration had the same."""

@@ -47,9 +47,6 @@ class Range:
 Choice = tuple[Any, ...]
 Space = dict[str, Range | Choice]
 
-BATCHED = ("lr", "weight_decay", "dropout")
-"""Settings in which trials of one batch may differ."""
-
 PARAMETER_OF = {"root": "gain", "propagate": "alpha", "balanced": "balance"}  # unused if the option is off
 BASELINE_UNUSED = {"sgc": ("hidden", "layers")}
 
