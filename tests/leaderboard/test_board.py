@@ -9,6 +9,7 @@ import torch
 from tests.leaderboard.conftest import make_small_field
 
 from asgat.data.digest import dataset_digest
+from asgat.data.splits import stratified_splits
 from asgat.errors import AsgatError
 from asgat.estimator.run_list import summarise_run
 from asgat.leaderboard.board import (
@@ -71,11 +72,26 @@ def test_rows_are_means_over_repeats_and_the_chosen_is_an_average(blocks, done):
         )
     shares = [majority_share(blocks.y[split.train], blocks.y[split.test]) for split in blocks.splits]
     assert board.rows[-1].test["micro_f1"] == pytest.approx(np.mean(shares))
-    assert len(board.sentences) == 2
-    figures = score_figures(blocks, tests)
+    assert [sentence.split(":")[0] for sentence in board.sentences] == [
+        "Better than guessing",
+        "It is not sure that the graph helps",
+    ]
+    figures = score_figures("micro_f1", tests)
     assert figures is not None
     assert figures["scores"]["micro_f1"] == pytest.approx(expected)
     assert figures["guessing"]["micro_f1"] == pytest.approx(np.mean(shares))
+    assert 0 < figures["gain"][0] < expected - np.mean(shares) < figures["gain"][1]
+
+
+def test_varied_predictions_of_noise_are_not_better_than_guessing(blocks, settings):
+    y = np.random.default_rng(0).permutation(blocks.y)
+    noise = replace(blocks, y=y, splits=stratified_splits(y, 2, 0, 0.6, 0.2), metric="macro_f1")
+    board, _ = run(noise, replace(settings, metric="macro_f1"))
+    guessing = board.rows[-1]
+    assert board.chosen.interval[0] > 1 / 3, "of macro-F1, that of the largest class of two"
+    assert (guessing.val, guessing.test["macro_f1"]) == pytest.approx((0.5, 0.5), abs=0.02)
+    assert board.sentences[0].startswith("Not significantly better than guessing: ")
+    assert board.sentences[1].startswith("It is not sure that the graph helps: ")
 
 
 @pytest.fixture(scope="module")

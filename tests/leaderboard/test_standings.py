@@ -68,7 +68,9 @@ def test_scores_of_different_models_are_no_single_models(board):
         "Chosen on validation in the first repeat, and saved: asgat-deep, directed rows (hidden 8), the average of 4 "
         "networks. Not every repeat chose the same; 70.0 is the mean over what each chose."
     )
-    assert sentences(other, None, None, None)[0].startswith("Better than guessing: what each repeat chose has a test")
+    assert sentences(other, (0.1, 0.3), None, None, None)[0].startswith(
+        "Better than guessing: what each repeat chose has a test"
+    )
     assert Leaderboard.from_dict(other.to_dict()).differ
 
 
@@ -106,29 +108,33 @@ def test_scores_as_people_read_them():
 
 
 def test_guessing():
-    (better,) = about_guessing("gcn", "micro_f1", 0.7, 0.5, (0.6, 0.8))
-    assert better == "Better than guessing: gcn has a test micro-F1 of 70.0 (60.0 – 80.0), guessing has 50.0."
-    (same,) = about_guessing("gcn", "micro_f1", 0.55, 0.5, (0.45, 0.65))
+    (better,) = about_guessing("gcn", "micro_f1", 0.7, 0.5, (0.1, 0.3))
+    assert better == (
+        "Better than guessing: gcn has a test micro-F1 of 70.0 and guessing 50.0, "
+        "a gain of 10.0 to 30.0 (95 % interval)."
+    )
+    (same,) = about_guessing("gcn", "micro_f1", 0.55, 0.5, (-0.05, 0.15))
     assert same.startswith("Not significantly better than guessing: gcn has")
-    assert "what to try: label more nodes" in same
-    (loss,) = about_guessing("gcn", "log_loss", 0.5, 0.69, (0.4, 0.6))
-    assert loss.startswith("Better")
+    assert "a gain of -5.0 to 15.0 (95 % interval); what to try: label more nodes" in same
+    (edge,) = about_guessing("gcn", "roc_auc", 0.9, 0.5, (0.0, 0.5))
+    assert edge.startswith("Not")
     assert about_guessing("gcn", "roc_auc", None, None, None) == []
 
 
 def test_what_the_graph_adds(board):
     def about_graph(gain, metric="micro_f1"):
-        return sentences(replace(board, metric=metric), gain, "mlp", "gcn")[-1]
+        return sentences(replace(board, metric=metric), (0.1, 0.3), gain, "mlp", "gcn")[-1]
 
     assert about_graph((0.05, 0.1)).startswith("The graph helps: gcn with the graph, next to mlp on the features alone")
     assert "gains 5.0 to 10.0 in test micro-F1 (95 % interval)" in about_graph((0.05, 0.1))
     assert about_graph((-0.05, 0.1)).startswith("It is not sure that the graph helps")
     assert about_graph((-0.1, -0.05)).startswith("The graph does not help")
-    assert about_graph((-0.1, -0.05), "log_loss").startswith("The graph helps"), "a lower loss is better"
-    assert len(sentences(board, None, None, "gcn")) == 1
+    assert about_graph((0.0, 0.1)).startswith("It is not sure that the graph helps")
+    assert "gains 0.050 to 0.100 in test log-loss" in about_graph((0.05, 0.1), "log_loss")
+    assert len(sentences(board, (0.1, 0.3), None, None, "gcn")) == 1
 
 
 def test_without_test_nodes_it_is_said(board):
     rows = [replace(one, test=None, interval=None) for one in board.rows]
-    (only,) = sentences(replace(board, rows=rows, chosen=rows[0]), None, None, None)
+    (only,) = sentences(replace(board, rows=rows, chosen=rows[0]), None, None, None, None)
     assert "no test nodes" in only

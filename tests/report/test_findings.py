@@ -18,6 +18,11 @@ def about(findings):
     return {finding.about: finding for finding in findings}
 
 
+def certain(prediction):
+    """Probabilities of two classes that predict these."""
+    return np.eye(2)[prediction]
+
+
 def on_graph(run, edges):
     """The run with other edges between its nodes."""
     graph = Graph.from_edges(np.array(edges, dtype=np.int64).reshape(-1, 2).T, run.dataset.num_nodes)
@@ -57,26 +62,23 @@ def test_changes_made_by_fit_are_reported(named):
     assert "merged" in found[0].text
 
 
+@pytest.mark.parametrize("metric", ["micro_f1", "roc_auc"])
 @pytest.mark.parametrize(("right", "level"), [(True, "good"), (False, "warning")])
-def test_accuracy_is_compared_with_the_largest_class(karate_run, right, level):
-    prediction = karate_run.y if right else np.full_like(karate_run.y, np.bincount(karate_run.y).argmax())
-    found = about(training_findings(karate_run, {}, prediction))
+def test_scores_are_compared_with_guessing(karate_run, metric, right, level):
+    few = karate_run.dataset.splits[0]
+    split = replace(few, train=few.test, test=few.train)
+    run = replace(karate_run, dataset=replace(karate_run.dataset, metric=metric, splits=(split,)))
+    prediction = run.y if right else np.full_like(run.y, np.bincount(run.y).argmax())
+    found = about(training_findings(run, {"roc_auc": {"mean": 0.9}}, certain(prediction)))
     assert found["learned something"].level == level
+    assert ("not significantly better" in found["learned something"].text) == (not right)
+    assert ("90.0%" in found["learned something"].text) == (metric == "roc_auc")
     assert set(found) == {"learned something"}
-
-
-@pytest.mark.parametrize(("area", "level"), [(0.9, "good"), (0.5, "warning")])
-def test_roc_auc_is_compared_with_chance_where_it_is_the_metric(karate_run, area, level):
-    run = replace(karate_run, dataset=replace(karate_run.dataset, metric="roc_auc"))
-    majority = np.full_like(run.y, np.bincount(run.y).argmax())
-    found = about(training_findings(run, {"roc_auc": {"mean": area}}, majority))
-    assert found["learned something"].level == level
-    assert f"{area:.1%}" in found["learned something"].text
 
 
 def test_unfinished_restarted_and_cut_short_runs_are_reported(karate_run):
     result = {"finished": False, "runs": [0, 1], "restarts": 2, "rows": [{"best_epoch": karate_run.config.epochs}]}
-    found = about(training_findings(karate_run, result, karate_run.y))
+    found = about(training_findings(karate_run, result, certain(karate_run.y)))
     assert found["unfinished"].text.startswith("1 of 2 runs")
     assert found["restarts"].text.startswith("2 attempts were")
     assert found["epochs"].text.startswith("1 run still improved")
@@ -84,18 +86,18 @@ def test_unfinished_restarted_and_cut_short_runs_are_reported(karate_run):
 
 def test_an_ensemble_is_reported_with_whose_attention_is_shown(karate_run):
     ensemble = replace(karate_run, config=karate_run.config.replace(members=3))
-    found = about(training_findings(ensemble, {}, ensemble.y))
+    found = about(training_findings(ensemble, {}, certain(ensemble.y)))
     assert found["ensemble"].text.startswith("The average of 3 networks;")
     mixed = replace(ensemble, partners=(replace(karate_run, name="sage"),))
-    found = about(training_findings(mixed, {}, mixed.y))
+    found = about(training_findings(mixed, {}, certain(mixed.y)))
     assert found["ensemble"].text.startswith(f"The average of 4 networks ({karate_run.name} + sage);")
 
 
 def test_links_to_similar_nodes_are_reported(karate_run):
     joined = replace(karate_run, config=karate_run.config.replace(similar=3))
-    found = about(training_findings(joined, {}, joined.y))
+    found = about(training_findings(joined, {}, certain(joined.y)))
     assert "linked to the 3 most similar" in found["similar nodes"].text
-    assert "similar nodes" not in about(training_findings(karate_run, {}, karate_run.y))
+    assert "similar nodes" not in about(training_findings(karate_run, {}, certain(karate_run.y)))
     x = np.random.default_rng(0).random((34, 3), dtype=np.float32)
     joined = replace(joined, dataset=replace(joined.dataset, x=x))
     assert "isolated nodes" not in about(data_findings(on_graph(joined, [(0, 1), (2, 3)])))
@@ -103,7 +105,7 @@ def test_links_to_similar_nodes_are_reported(karate_run):
 
 def test_overfitting_is_reported(karate_run):
     prediction = np.where(karate_run.test_mask, 1 - karate_run.y, karate_run.y)
-    found = about(training_findings(karate_run, {}, prediction))
+    found = about(training_findings(karate_run, {}, certain(prediction)))
     assert found["overfitting"].text.startswith("Training accuracy is 100.0%, test accuracy 0.0%")
 
 

@@ -232,14 +232,16 @@ def print_health(health: Health) -> None:
 
 def print_result(classifier: Any) -> None:
     """The scores on the test nodes, next to those of always predicting the most frequent class."""
+    import numpy as np
+
     from asgat.leaderboard.standings import about_guessing, shown, shown_val
     from asgat.training.metrics import majority_share
 
     result, y, split = classifier.result_, classifier.dataset_.y, classifier.dataset_.splits[0]
     headings = ("model", "test micro-F1", "test macro-F1", "majority", "val.", "epochs", "ms")
     table = make_table("Scores, in percent", headings, left=("model",))
-    row = result["rows"][0]
-    scores = row["micro_f1"], row["macro_f1"], majority_share(y[split.train], y[split.test])
+    row, known = result["rows"][0], y[np.concatenate([split.train, split.val])]
+    scores = row["micro_f1"], row["macro_f1"], majority_share(known, y[split.test])
     cells = [*(shown(score, "share") for score in scores), shown_val(row["val_score"], classifier.metric)]
     table.add_row(classifier.model, *cells, str(row["epochs"]), f"{result['ms_per_epoch']:.1f}")
     console.print(table)
@@ -247,7 +249,7 @@ def print_result(classifier: Any) -> None:
     if test is not None:
         repeats = len(result["rows"])
         print_scores(test, "Test scores" + (f", mean of {repeats} repeats" if repeats > 1 else ""))
-        figures = test["scores"][test["metric"]], test["guessing"][test["metric"]], test["interval"]
+        figures = test["scores"][test["metric"]], test["guessing"][test["metric"]], test["gain"]
         for sentence in about_guessing(classifier.model, test["metric"], *figures):
             say(f"→ {sentence}", wrap=True)
 

@@ -278,7 +278,7 @@ class ASGATClassifier(SklearnClassifier):
         result = summarise(settings, dataset.metric, rows)
         names = {"partners": [name for name, _, _ in self.partners_]} if self.partners_ else {}
         self.history_ = first.result.history
-        self.result_ = {**result, **names, "test": score_figures(dataset, tests)}
+        self.result_ = {**result, **names, "test": score_figures(dataset.metric, tests)}
         self.__dict__.pop("_inputs", None)
         if device.type == "cpu":
             self.__dict__["_inputs"] = [first.task.inputs, *(partner.task.inputs for partner in first.partners)]

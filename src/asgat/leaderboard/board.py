@@ -15,21 +15,28 @@ from asgat.errors import AsgatError, brief, counted
 from asgat.files.atomic import to_json, write_atomic
 from asgat.files.raw_file import RawFile
 from asgat.files.user_file import MAX_FILE_BYTES
+from asgat.leaderboard.claims import gain_over, gain_over_guessing
 from asgat.leaderboard.contest import Clock, Contest, Report
 from asgat.leaderboard.field import GUESSING, Candidate, make_field, preset_named
-from asgat.leaderboard.intervals import Interval, NodePredictions, difference_interval, mean_scores, score_interval
+from asgat.leaderboard.intervals import (
+    Interval,
+    NodePredictions,
+    guess_score,
+    guess_scores,
+    mean_scores,
+    score_interval,
+)
 from asgat.leaderboard.standings import AVERAGE, Leaderboard, Row, sentences
 from asgat.leaderboard.trial import Trial, TrialStore, Workbench, logits_of, to_probability
 from asgat.nn.attention_model import AttentionModel
 from asgat.nn.ensemble import average
 from asgat.training.interrupt import Interrupt
 from asgat.training.loop import ensemble_result
-from asgat.training.metrics import guess
 from asgat.training.objective import scores_of
 from asgat.training.program import Task
 from asgat.training.run_directory import OtherSettingsError
 from asgat.training.run_files import BOARD, CONFIG
-from asgat.training.run_state import DivergedError, Job, RunResult, baseline_score
+from asgat.training.run_state import DivergedError, Job, RunResult
 
 TRIALS = "trials"
 
@@ -246,17 +253,13 @@ def predict_test_nodes(final: Final, split: Split) -> NodePredictions:
     return NodePredictions.of(split, final.task.y.cpu().numpy(), to_probability(final.logits()))
 
 
-def score_figures(dataset: Dataset, tests: Sequence[NodePredictions]) -> dict[str, Any] | None:
-    """Every test score of the models of all splits, the interval of the metric's, and the scores of guessing."""
+def score_figures(metric: str, tests: Sequence[NodePredictions]) -> dict[str, Any] | None:
+    """Every test score of the models of all splits and of guessing, the metric's interval, and that of its gain."""
     if not all(len(one.nodes) for one in tests):
         return None
-    scores, interval = _test_figures(dataset.metric, tests)
-    guessing = mean_scores([_guessed(dataset, split) for split in dataset.splits])
-    return {"metric": dataset.metric, "scores": scores, "interval": interval, "guessing": guessing}
-
-
-def _guessed(dataset: Dataset, split: Split) -> NodePredictions:
-    return NodePredictions.of(split, dataset.y, guess(dataset.y[split.train], dataset.num_classes, dataset.num_nodes))
+    scores, interval = _test_figures(metric, tests)
+    figures = {"metric": metric, "scores": scores, "interval": interval, "guessing": guess_scores(tests)}
+    return {**figures, "gain": gain_over_guessing(metric, tests)}
 
 
 def make_board(
@@ -298,7 +301,7 @@ def make_board(
     val = float(np.mean([final.result.val_score for final in finals]))
     chosen = replace(_chosen_row(rows, finals, first), val=val, test=test, interval=interval)
     rows.sort(key=lambda row: -np.inf if row.val is None else row.val, reverse=True)
-    rows.append(_guessing(contests, metric, has_test))
+    rows.append(_guessing(contests, metric, final_tests if has_test else None))
     cut = any(contest.cut for contest in contests)
     parts = [finals[0], *finals[0].partners]
     members, averaged = sum(part.config.members for part in parts), names_of(finals[0])
@@ -309,8 +312,9 @@ def make_board(
     alone, graph = (
         next((row.name for row in rows if row.uses_graph is used and row.name in tests), None) for used in (False, True)
     )
-    gain = difference_interval(metric, tests[graph], tests[alone]) if graph and alone else None
-    return replace(board, sentences=sentences(board, gain, alone, graph))
+    over_guessing = gain_over_guessing(metric, final_tests) if has_test else None
+    over_features = gain_over(metric, tests[graph], tests[alone]) if graph and alone else None
+    return replace(board, sentences=sentences(board, over_guessing, over_features, alone, graph))
 
 
 def _test_figures(
@@ -374,7 +378,12 @@ def _note(contest: Contest, number: int, trial: Trial | None) -> str:
     return "" if trial.run.finished else f"stopped after {counted(trial.epochs, 'epoch')}"
 
 
-def _guessing(contests: Sequence[Contest], metric: str, has_test: bool) -> Row:
-    found = [_guessed(contest.bench.datasets[False], contest.split) for contest in contests]
-    val = float(np.mean([baseline_score(c.labels, c.split, metric) for c in contests]))
-    return Row(GUESSING, "", {}, False, val, *_test_figures(metric, found if has_test else None), 0.0, 0)
+def _guessing(contests: Sequence[Contest], metric: str, tests: Sequence[NodePredictions] | None) -> Row:
+    """The row of the best guess: on validation nodes from the training labels, on test nodes from both."""
+    parts = [(Split(c.split.train, c.split.val[:0], c.split.val), c) for c in contests]
+    shape = contests[0].bench.datasets[False].num_nodes, contests[0].bench.datasets[False].num_classes
+    validated = [NodePredictions.of(part, c.labels, np.zeros(shape)) for part, c in parts]
+    val = guess_scores(validated)[metric]
+    test = None if tests is None else guess_scores(tests)
+    interval = None if tests is None else score_interval(metric, tests, guess_score)
+    return Row(GUESSING, "", {}, False, -val if metric == "log_loss" else val, test, interval, 0.0, 0)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from asgat.errors import AsgatError
+from asgat.leaderboard.claims import is_better
 from asgat.leaderboard.field import GUESSING
 from asgat.leaderboard.intervals import Interval
 
@@ -214,51 +215,54 @@ def duration(seconds: float) -> str:
     return "–" if not seconds else f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
 
 
-def sentences(board: Leaderboard, gain: Interval | None, alone: str | None, graph: str | None) -> list[str]:
+def sentences(
+    board: Leaderboard,
+    over_guessing: Interval | None,
+    over_features: Interval | None,
+    alone: str | None,
+    graph: str | None,
+) -> list[str]:
     """How the chosen model compares with guessing, and whether the graph helps.
 
     Args:
-        gain: 95 % interval of how much the best row that uses the graph is above the best that does not, on test nodes.
+        over_guessing: the gain of what was chosen.
+        over_features: the gain of the best row that uses the graph over the best that does not.
         alone, graph: the names of these rows.
     """
-    about_graph = [] if gain is None else [_about_graph(board.metric, gain, f"{graph} with the graph, next to {alone}")]
-    return [*_about_guessing(board), *about_graph]
+    pair = f"{graph} with the graph, next to {alone} on the features alone"
+    about_graph = [] if over_features is None else [_about_graph(board.metric, over_features, pair)]
+    return [*_about_guessing(board, over_guessing), *about_graph]
 
 
-def _about_guessing(board: Leaderboard) -> list[str]:
+def _about_guessing(board: Leaderboard, gain: Interval | None) -> list[str]:
     guessing = next(row for row in board.rows if row.name == GUESSING)
     if guessing.test is None or board.chosen.test is None:
         return ["There are no test nodes; the scores are those of validation nodes, by which the model was chosen."]
     scores = board.chosen.test[board.metric], guessing.test[board.metric]
-    name = "what each repeat chose" if board.differ else board.chosen.name
-    return about_guessing(name, board.metric, *scores, board.chosen.interval)
+    return about_guessing("what each repeat chose" if board.differ else board.chosen.name, board.metric, *scores, gain)
 
 
 def about_guessing(
-    name: str, metric: str, score: float | None, guess: float | None, interval: Interval | None
+    name: str, metric: str, score: float | None, guess: float | None, gain: Interval | None
 ) -> list[str]:
-    """Whether a model is better on test nodes than guessing is, and what to try if that is not certain."""
-    if score is None or guess is None or interval is None:
+    """Whether a model is better on test nodes than the best guess is, and what to try if that is not certain."""
+    if score is None or guess is None or gain is None:
         return []
-    figures = f"{METRIC_NAMES[metric]} of {shown(score, metric)} ({shown_interval(interval, metric)}), guessing has"
-    figures = f"{name} has a test {figures} {shown(guess, metric)}"
-    if beats_guessing(metric, guess, interval):
+    figures = f"test {METRIC_NAMES[metric]} of {shown(score, metric)} and guessing {shown(guess, metric)}"
+    figures = f"{name} has a {figures}, a gain of {_range(gain, metric)} (95 % interval)"
+    if is_better(gain):
         return [f"Better than guessing: {figures}."]
     return [f"Not significantly better than guessing: {figures}; {TRY_NEXT}."]
 
 
-def beats_guessing(metric: str, guess: float, interval: Interval) -> bool:
-    """Whether all of the interval of a model's score is better than guessing."""
-    low, high = interval
-    return high < guess if metric == "log_loss" else low > guess
-
-
 def _about_graph(metric: str, gain: Interval, pair: str) -> str:
-    low, high = (-gain[1], -gain[0]) if metric == "log_loss" else gain
-    gained = f"gains {shown(low, metric)} to {shown(high, metric)} in test {METRIC_NAMES[metric]}"
-    compared = f"{pair} on the features alone, {gained} (95 % interval)"
-    if low > 0:
+    compared = f"{pair}, gains {_range(gain, metric)} in test {METRIC_NAMES[metric]} (95 % interval)"
+    if is_better(gain):
         return f"The graph helps: {compared}."
-    if high < 0:
+    if gain[1] < 0:
         return f"The graph does not help: {compared}; the features alone are better."
     return f"It is not sure that the graph helps: {compared}."
+
+
+def _range(gain: Interval, metric: str) -> str:
+    return f"{shown(gain[0], metric)} to {shown(gain[1], metric)}"

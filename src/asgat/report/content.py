@@ -47,7 +47,7 @@ def report_content(run: TrainedRun) -> dict[str, Any]:
     classes, calibrated = class_scores(truth, prediction[test], run.class_names), calibration(truth, probability[test])
     filters = distance = None
     flat: list[list[bool]] = []
-    findings = list(training_findings(run, result, prediction))
+    findings = list(training_findings(run, result, probability))
     if isinstance(run.model, AttentionModel):
         graph = run.attended_graph
         held = head_responses(run.model, graph, CURVE_POINTS)

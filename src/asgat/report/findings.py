@@ -10,9 +10,10 @@ from asgat.errors import counted, listed
 from asgat.estimator.trained_run import HEALTH_FILE, TrainedRun
 from asgat.explain.head_responses import HeadResponses, Kind
 from asgat.files.user_file import read_user_file
-from asgat.graph.graph import Floats, Ints
+from asgat.graph.graph import Floats
 from asgat.graph.homophily import beta
-from asgat.training.metrics import majority_share
+from asgat.leaderboard.claims import gain_over_guessing, is_better
+from asgat.leaderboard.intervals import Interval, NodePredictions, guess_scores
 
 Level = Literal["good", "note", "warning"]
 FEW = 5  # a class with fewer training nodes is hardly learned
@@ -58,16 +59,19 @@ def data_findings(run: TrainedRun) -> Iterator[Finding]:
         yield Finding("warning", "rare classes", text)
 
 
-def training_findings(run: TrainedRun, result: dict[str, Any], prediction: Ints) -> Iterator[Finding]:
-    y, test, train = run.y, run.test_mask, run.train_mask
-    area = (result.get("roc_auc") or {}).get("mean")
+def training_findings(run: TrainedRun, result: dict[str, Any], probability: Floats) -> Iterator[Finding]:
+    y, test, train, prediction = run.y, run.test_mask, run.train_mask, probability.argmax(axis=1)
+    area, tested = (
+        (result.get("roc_auc") or {}).get("mean"),
+        [NodePredictions.of(run.dataset.splits[0], y, probability)],
+    )
     if run.dataset.metric == "roc_auc" and area is not None:
         text = f"The area under the ROC curve is {area:.1%} on the test nodes; guessing gives 50.0%."
-        yield Finding("good" if area > 0.52 else "warning", "learned something", text)
+        yield _learned(text, gain_over_guessing("roc_auc", tested))
     elif test.any():
-        score, chance = float(np.mean(prediction[test] == y[test])), majority_share(y[train], y[test])
-        text = f"Test accuracy is {score:.1%}; always predicting the largest class gives {chance:.1%}."
-        yield Finding("good" if score > chance + 0.02 else "warning", "learned something", text)
+        score, guess = float(np.mean(prediction[test] == y[test])), guess_scores(tested)["micro_f1"]
+        text = f"Test accuracy is {score:.1%}; guessing gives {guess:.1%}."
+        yield _learned(text, gain_over_guessing("micro_f1", tested))
         learned = float(np.mean(prediction[train] == y[train]))
         if learned - score > 0.25:
             text = f"Training accuracy is {learned:.1%}, test accuracy {score:.1%}; more dropout may help."
@@ -91,6 +95,12 @@ def training_findings(run: TrainedRun, result: dict[str, Any], prediction: Ints)
     if late:
         text = f"{counted(len(late), 'run')} still improved on validation at the last epoch, {limit}; set more epochs."
         yield Finding("warning", "epochs", text)
+
+
+def _learned(text: str, gain: Interval | None) -> Finding:
+    better = is_better(gain)
+    text = text if better else f"{text} That is not significantly better."
+    return Finding("good" if better else "warning", "learned something", text)
 
 
 def attention_findings(result: dict[str, Any], held: HeadResponses, layer_name: str) -> Iterator[Finding]:

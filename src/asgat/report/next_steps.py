@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 from asgat.errors import counted
 from asgat.estimator.trained_run import TrainedRun
-from asgat.leaderboard.standings import CUT, TRY_NEXT, Leaderboard, beats_guessing
+from asgat.leaderboard.claims import is_better
+from asgat.leaderboard.standings import CUT, TRY_NEXT, Leaderboard
 from asgat.nn.attention_model import AttentionModel
 
 LOW_RECALL = 0.5
@@ -30,7 +31,8 @@ def next_steps(
 ) -> Iterator[Step]:
     """Advice that follows from the scores first, then what can be done with the model."""
     path = shlex.quote(str(run.path))
-    if _may_be_guessing(result):
+    gain = (result.get("test") or {}).get("gain")
+    if gain is not None and not is_better(tuple(gain)):
         yield Step(f"The model may be no better than guessing; {TRY_NEXT}.")
     if board is not None and board.cut:
         yield Step(CUT)
@@ -60,11 +62,3 @@ def next_steps(
     if isinstance(run.model, AttentionModel) and run.model.convs:
         node = shlex.quote(str(run.ids[0]))
         yield Step("See every node that one node attends to:", f"asgat explain {path} --node {node}")
-
-
-def _may_be_guessing(result: dict[str, Any]) -> bool:
-    test = result.get("test")
-    if not test or test["interval"] is None:
-        return False
-    guess = test["guessing"][test["metric"]]
-    return guess is not None and not beats_guessing(test["metric"], guess, tuple(test["interval"]))
