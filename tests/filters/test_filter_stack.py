@@ -10,7 +10,7 @@ RUNS = 4
 FORMS = [
     lambda: MLPFilter(3, hidden=(5, 4)),
     lambda: MLPFilter(2, hidden=(6,), output_activation="relu"),
-    lambda: MLPFilter(3, hidden=(5, 4)),
+    lambda: MLPFilter(3, hidden=(5, 4), exact_bias=True),
     lambda: HeatFilter(2, scale=0.7, learned=True),
     lambda: HeatFilter(2),
     lambda: PolynomialFilter(3, degree=2),

@@ -8,6 +8,7 @@ import torch
 
 from asgat.errors import AsgatError
 from asgat.filters import MLPFilter
+from asgat.spectral.chebyshev_interpolation import ChebyshevInterpolation
 
 SPECTRUM = torch.linspace(0, 2, 101)
 ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
@@ -75,6 +76,36 @@ def test_an_output_relu_starts_with_gradients_for_every_head():
         filter: Any = MLPFilter(6, output_activation="relu")
         filter(SPECTRUM).sum().backward()
         assert (filter.layers[-1].bias.grad > 0).all()
+
+
+@pytest.mark.parametrize("damping", [False, True])
+def test_an_exact_bias_is_the_coefficient_of_order_0(damping):
+    torch.manual_seed(0)
+    exact: Any = MLPFilter(3, exact_bias=True).double()
+    exact.layers[-1].bias.data.normal_()
+    sampled = MLPFilter(3).double()
+    sampled.load_state_dict(exact.state_dict())
+    interpolation = ChebyshevInterpolation(8, 12, 2.0, damping)
+    points, transform = interpolation.points, interpolation.transform
+    torch.testing.assert_close(exact.transformed(points, transform), sampled.transformed(points, transform))
+    torch.testing.assert_close(exact(points), sampled(points), rtol=0, atol=0)
+
+
+def test_an_exact_bias_gets_no_rounding_of_other_orders():
+    torch.manual_seed(0)
+    interpolation = ChebyshevInterpolation(8)
+    points, transform = interpolation.points.float(), interpolation.transform.float()
+    gradients = []
+    for exact_bias in (False, True):
+        filter: Any = MLPFilter(3, exact_bias=exact_bias)
+        filter.transformed(points, transform)[:, 1:].square().sum().backward()
+        gradients.append(filter.layers[-1].bias.grad)
+    assert (gradients[0] != 0).any(), "what rounding leaves of nothing"
+    assert (gradients[1] == 0).all()
+
+
+def test_under_an_activation_a_bias_is_no_shift():
+    assert not MLPFilter(1, output_activation="tanh", exact_bias=True).exact_bias
 
 
 def test_errors():

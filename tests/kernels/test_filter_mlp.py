@@ -13,12 +13,12 @@ from asgat.spectral.chebyshev_interpolation import ChebyshevInterpolation
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 on_devices = pytest.mark.parametrize("device", DEVICES)
 HIDDEN = [(20,), (64, 64), (32, 64, 32), (5, 7, 3)]
-OUTPUTS = ["none", "relu"]
+OUTPUTS = [("none", False), ("relu", False), ("none", True)]
 
 
-def filters(hidden, output, count=3, heads=3):
+def filters(hidden, output, exact_bias, count=3, heads=3):
     torch.manual_seed(0)
-    made = [MLPFilter(heads, hidden, output) for _ in range(count)]
+    made = [MLPFilter(heads, hidden, output, exact_bias) for _ in range(count)]
     with torch.no_grad():
         for value in (value for one in made for value in one.parameters()):
             value.add_(0.3 * torch.randn_like(value))
@@ -36,15 +36,18 @@ def plain(one, frequency, matrix):
     *layers, last = one.layers
     for layer in layers:
         hidden = torch.relu(hidden @ layer.weight.t() + layer.bias)
-    response = hidden @ last.weight.t() + last.bias
-    return (torch.relu(response) if one.output_activation == "relu" else response).t() @ matrix
+    response = hidden @ last.weight.t()
+    response = response if one.exact_bias else response + last.bias
+    coefficients = (torch.relu(response) if one.output_activation == "relu" else response).t() @ matrix
+    first = torch.eye(matrix.size(1), dtype=matrix.dtype)[:1]
+    return coefficients + last.bias.unsqueeze(1) * first if one.exact_bias else coefficients
 
 
 @on_devices
 @pytest.mark.parametrize("hidden", HIDDEN, ids=str)
-@pytest.mark.parametrize("output", OUTPUTS)
-def test_the_kernel_computes_what_the_filter_does_in_double_precision(hidden, output, device):
-    (one,) = filters(hidden, output, count=1)
+@pytest.mark.parametrize(("output", "exact_bias"), OUTPUTS)
+def test_the_kernel_computes_what_the_filter_does_in_double_precision(hidden, output, exact_bias, device):
+    (one,) = filters(hidden, output, exact_bias, count=1)
     wide = ChebyshevInterpolation(9, dtype=torch.float64)
     expected = plain(one.double(), wide.points, wide.transform)
     wanted = gradients(expected, list(one.parameters()))
@@ -64,9 +67,9 @@ def test_the_kernel_computes_what_the_filter_does_in_double_precision(hidden, ou
 
 @on_devices
 @pytest.mark.parametrize("runs", [3, MAX_WIDTH + 1])
-@pytest.mark.parametrize("output", OUTPUTS)
-def test_stacked_runs_have_their_own_coefficients_and_gradients(output, runs, device):
-    made = [one.to(device) for one in filters((32, 64, 32), output, runs)]
+@pytest.mark.parametrize(("output", "exact_bias"), OUTPUTS)
+def test_stacked_runs_have_their_own_coefficients_and_gradients(output, exact_bias, runs, device):
+    made = [one.to(device) for one in filters((32, 64, 32), output, exact_bias, runs)]
     points = ChebyshevInterpolation(9, device=device)
     single = [points.coefficients(one) for one in made]
     wanted = gradients(torch.cat(single), [p for one in made for p in one.parameters()])
@@ -82,7 +85,7 @@ def test_stacked_runs_have_their_own_coefficients_and_gradients(output, runs, de
 
 
 def test_another_precision_keeps_to_pytorch():
-    (one,) = filters((8, 8), "none", count=1)
+    (one,) = filters((8, 8), "none", False, count=1)
     points = torch.linspace(0, 2, 9)
     assert one._for_one_kernel(points) is not None
     assert not fits_one_kernel(points, "none", one.double()._weights_and_biases())
@@ -105,10 +108,10 @@ def test_large_filters_other_activations_and_subclasses_keep_to_pytorch(device):
 
 @needs_cuda
 def test_the_compiler_takes_it_as_one_operator():
-    (one,) = filters((8, 8), "none", count=1)
+    (one,) = filters((8, 8), "none", False, count=1)
     one.cuda()
     points = torch.linspace(0, 2, 9, device="cuda")
     matrix = torch.eye(9, device="cuda")
     layers = [value.detach().unsqueeze(0) for value in one._weights_and_biases()]
-    compiled = torch.compile(lambda *own: mlp_coefficients(points, matrix, "none", own), fullgraph=True)
+    compiled = torch.compile(lambda *own: mlp_coefficients(points, matrix, "none", False, own), fullgraph=True)
     torch.testing.assert_close(compiled(*layers)[0], one(points).t())

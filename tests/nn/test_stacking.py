@@ -42,7 +42,7 @@ OPTIONS: list[dict[str, Any]] = [
     {"filter": PolynomialFilter},
     {"filter": lambda heads: BandStop(MLPFilter(heads, hidden=(5,)), 0.5, 1.0)},
     {"filter": partial(MLPFilter, hidden=(6, 5), output_activation="relu")},
-    {"filter": partial(MLPFilter, hidden=(6, 5))},
+    {"filter": partial(MLPFilter, hidden=(6, 5), exact_bias=True)},
     {"deep": True, "channels": "attention+filters+mean", "input_dropout": True},
     {"deep": True, "channels": "filters", "num_layers": 1},
     {"deep": True, "directed": True, "channels": "attention+filters+mean"},

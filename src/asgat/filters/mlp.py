@@ -27,6 +27,8 @@ class MLPFilter(SpectralFilter):
         heads: number of responses.
         hidden: sizes of the hidden layers; the paper has two.
         output_activation: ``"none"``, ``"relu"`` or ``"tanh"``.
+        exact_bias: with no output activation, add the last bias to the coefficient of order 0, see
+            :meth:`transformed`.
 
     Shapes:
         frequency [n] → response [n, heads]; O(n · Σ sizes) time.
@@ -36,7 +38,9 @@ class MLPFilter(SpectralFilter):
         torch.Size([5, 3])
     """
 
-    def __init__(self, heads: int, hidden: Sequence[int] = (64, 64), output_activation: str = "none") -> None:
+    def __init__(
+        self, heads: int, hidden: Sequence[int] = (64, 64), output_activation: str = "none", exact_bias: bool = False
+    ) -> None:
         super().__init__(heads)
         if output_activation not in OUTPUT_ACTIVATIONS:
             known = suggest(output_activation, list(OUTPUT_ACTIVATIONS))
@@ -44,6 +48,7 @@ class MLPFilter(SpectralFilter):
         if any(size < 1 for size in hidden):
             raise AsgatError(f"Hidden sizes of the filter must be at least 1, but are {list(hidden)}.")
         self.output_activation = output_activation
+        self.exact_bias = exact_bias and output_activation == "none"
         self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise([1, *hidden, heads]))
         self.activation = OUTPUT_ACTIVATIONS[output_activation]()
         self.reset_parameters()
@@ -76,15 +81,28 @@ class MLPFilter(SpectralFilter):
         return response if self.output_activation == "none" else cast(Tensor, self.activation(response))
 
     def transformed(self, frequency: Tensor, matrix: Tensor) -> Tensor:
-        if (own := self._for_one_kernel(frequency)) is None:
+        r"""See :meth:`SpectralFilter.transformed`; with ``exact_bias`` the matrix must interpolate by Chebyshev
+        polynomials.
+
+        The last bias shifts the whole response, which changes its coefficient of order 0 only. Where no node attends to
+        itself, that coefficient has no gradient. Were the bias sampled with the rest, its gradient would be rounding,
+        perhaps 1e-13, which Adam with weight decay multiplies by lr · weight_decay / ε, a thousand, in every epoch:
+        two runs that differ in their last bit would diverge. Added to the coefficient, the bias stays zero.
+        """
+        if (own := self._for_one_kernel(frequency)) is not None:
+            layers = [value.unsqueeze(0) for value in own]
+            return mlp_coefficients(frequency, matrix, self.output_activation, self.exact_bias, layers).squeeze(0)
+        if not self.exact_bias:
             return super().transformed(frequency, matrix)
-        layers = [value.unsqueeze(0) for value in own]
-        return mlp_coefficients(frequency, matrix, self.output_activation, layers).squeeze(0)
+        last = cast(nn.Linear, self.layers[-1])
+        coefficients = F.linear(self._hidden(frequency), last.weight).t() @ matrix
+        first = coefficients[:, :1] + last.bias.unsqueeze(1)
+        return torch.cat([first, coefficients[:, 1:]], dim=1)
 
     def stack_transformed(self, frequency: Tensor, matrix: Tensor) -> Tensor | None:
         if (layers := self._for_one_kernel(frequency)) is None:
             return None
-        return mlp_coefficients(frequency, matrix, self.output_activation, layers).flatten(0, 1)
+        return mlp_coefficients(frequency, matrix, self.output_activation, self.exact_bias, layers).flatten(0, 1)
 
     def _for_one_kernel(self, frequency: Tensor) -> list[Tensor] | None:
         """Weights and biases, if one kernel serves them; a subclass may compute something else."""

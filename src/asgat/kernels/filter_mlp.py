@@ -30,7 +30,9 @@ def fits_one_kernel(frequency: Tensor, output: str, layers: Sequence[Tensor]) ->
     )
 
 
-def mlp_coefficients(frequency: Tensor, matrix: Tensor, output: str, layers: Sequence[Tensor]) -> Tensor:
+def mlp_coefficients(
+    frequency: Tensor, matrix: Tensor, output: str, exact_bias: bool, layers: Sequence[Tensor]
+) -> Tensor:
     """The responses of R multi-layer perceptrons at some frequencies, as rows, times a matrix.
 
     Each is what :meth:`asgat.filters.MLPFilter.transformed` computes, forward and backward in one launch each.
@@ -39,32 +41,33 @@ def mlp_coefficients(frequency: Tensor, matrix: Tensor, output: str, layers: Seq
         frequency: [n].
         matrix: [n, m].
         output: activation of the responses, ``"none"`` or ``"relu"``.
+        exact_bias: add the last bias to the first column of the result instead of to the responses.
         layers: weight [R, out, in] and bias [R, out] of every layer in turn; the first has one input.
 
     Shapes:
         - **output**: [R, heads, m]
     """
-    found: Tensor = _OPERATORS[len(layers)](frequency, matrix, OUTPUTS.index(output), *layers)
+    found: Tensor = _OPERATORS[len(layers)](frequency, matrix, OUTPUTS.index(output), exact_bias, *layers)
     return found
 
 
-def _forward(frequency: Tensor, matrix: Tensor, output: int, *layers: Tensor) -> Tensor:
-    found: Tensor = _coefficients(frequency, matrix, output, layers)
+def _forward(frequency: Tensor, matrix: Tensor, output: int, exact_bias: bool, *layers: Tensor) -> Tensor:
+    found: Tensor = _coefficients(frequency, matrix, output, exact_bias, layers)
     return found
 
 
-def _fake(frequency: Tensor, matrix: Tensor, output: int, *layers: Tensor) -> Tensor:
+def _fake(frequency: Tensor, matrix: Tensor, output: int, exact_bias: bool, *layers: Tensor) -> Tensor:
     return matrix.new_empty(layers[0].size(0), layers[-1].size(-1), matrix.size(1))
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    ctx.output = inputs[2]
-    ctx.save_for_backward(*inputs[:2], *inputs[3:])
+    ctx.kind = inputs[2:4]
+    ctx.save_for_backward(*inputs[:2], *inputs[4:])
 
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     frequency, matrix, *layers = ctx.saved_tensors
-    return None, None, None, *_coefficients_grad(frequency, matrix, ctx.output, layers, grad)
+    return None, None, None, None, *_coefficients_grad(frequency, matrix, *ctx.kind, layers, grad)
 
 
 _coefficients = kernel("filter_mlp", "mlp_coefficients")
@@ -72,7 +75,7 @@ _coefficients_grad = kernel("filter_mlp", "mlp_coefficients_grad")
 _OPERATORS = {
     2 * count: Operator(
         f"asgat::mlp_coefficients_{count}",
-        f"(Tensor frequency, Tensor matrix, int output, "
+        f"(Tensor frequency, Tensor matrix, int output, bool exact_bias, "
         f"{', '.join(f'Tensor w{i}, Tensor b{i}' for i in range(count))}) -> Tensor",
         _forward,
         _fake,

@@ -16,22 +16,24 @@ MOST = MAX_HIDDEN + 1  # layers
 carray: Any = numba.carray  # type: ignore[attr-defined]
 
 
-def mlp_coefficients(frequency: Tensor, matrix: Tensor, output: int, layers: Sequence[Tensor]) -> Tensor:
+def mlp_coefficients(
+    frequency: Tensor, matrix: Tensor, output: int, exact_bias: bool, layers: Sequence[Tensor]
+) -> Tensor:
     runs, heads = layers[-1].shape
     out = torch.empty(runs, heads, matrix.size(1), dtype=matrix.dtype)
     held = [layer.contiguous() for layer in layers]
     sizes, places = _sizes(held), _places(held)
-    _forward(view(frequency), view(matrix), places, sizes, len(layers) // 2, output, out.numpy())
+    _forward(view(frequency), view(matrix), places, sizes, len(layers) // 2, output, exact_bias, out.numpy())
     return out
 
 
 def mlp_coefficients_grad(
-    frequency: Tensor, matrix: Tensor, output: int, layers: Sequence[Tensor], grad: Tensor
+    frequency: Tensor, matrix: Tensor, output: int, exact_bias: bool, layers: Sequence[Tensor], grad: Tensor
 ) -> list[Tensor]:
     grads = [torch.empty(layer.shape, dtype=layer.dtype) for layer in layers]
     held = [layer.contiguous() for layer in layers]
     sizes, places, targets = _sizes(held), _places(held), _places(grads)
-    arguments = view(frequency), view(matrix), places, sizes, len(layers) // 2, output
+    arguments = view(frequency), view(matrix), places, sizes, len(layers) // 2, output, exact_bias
     _backward(*arguments, view(grad), targets)
     return grads
 
@@ -48,15 +50,16 @@ def _places(layers: Sequence[Tensor]) -> tuple[int, ...]:
 
 
 @compiled(FUSED)
-def _layer(hidden: Array, weight: Array, bias: Array, positive: bool) -> Array:
+def _layer(hidden: Array, weight: Array, bias: Array, biased: bool, positive: bool) -> Array:
     """A linear map of rows, four inputs in one pass over the outputs; then a ReLU if ``positive``."""
     points, inputs, outputs = hidden.shape[0], hidden.shape[1], weight.shape[0]
     transposed = weight.T.copy()
     out = np.zeros((points, outputs), hidden.dtype)
     for n in range(points):
         row = out[n]
-        for o in range(outputs):
-            row[o] = bias[o]
+        if biased:
+            for o in range(outputs):
+                row[o] = bias[o]
         i = 0
         while i + 4 <= inputs:
             a, b, c, d = hidden[n, i], hidden[n, i + 1], hidden[n, i + 2], hidden[n, i + 3]
@@ -75,12 +78,13 @@ def _layer(hidden: Array, weight: Array, bias: Array, positive: bool) -> Array:
 
 
 @compiled(FUSED)
-def _layer_grad(back: Array, hidden: Array, weight: Array, to_weight: Array, to_bias: Array) -> Array:
+def _layer_grad(back: Array, hidden: Array, weight: Array, to_weight: Array, to_bias: Array, biased: bool) -> Array:
     """Writes the gradients of a layer with input ``hidden``; returns that to the layer before, before its ReLU."""
     (points, inputs), outputs = hidden.shape, weight.shape[0]
     before = np.zeros((points, inputs), hidden.dtype)
     to_weight[:] = 0
-    to_bias[:] = 0
+    if biased:
+        to_bias[:] = 0
     for n in range(points):
         row = before[n]
         for o in range(outputs):
@@ -89,8 +93,9 @@ def _layer_grad(back: Array, hidden: Array, weight: Array, to_weight: Array, to_
                 target[i] += scale * hidden[n, i]
             for i in range(inputs):
                 row[i] += scale * weight[o, i]
-        for o in range(outputs):
-            to_bias[o] += back[n, o]
+        if biased:
+            for o in range(outputs):
+                to_bias[o] += back[n, o]
         for i in range(inputs):
             row[i] = row[i] if hidden[n, i] > 0 or hidden[n, i] != hidden[n, i] else hidden.dtype.type(0)
     return before
@@ -109,25 +114,29 @@ def _bias(places: Any, sizes: Any, layer: int, run: int, example: Array) -> Any:
 
 
 @compiled(FUSED)
-def _forward(frequency: Array, matrix: Array, places: Any, sizes: Any, layers: int, output: int, out: Array) -> None:
+def _forward(
+    frequency: Array, matrix: Array, places: Any, sizes: Any, layers: int, output: int, exact_bias: bool, out: Array
+) -> None:
     x = (frequency - frequency.dtype.type(1)).reshape(-1, 1)
     for run in range(out.shape[0]):
         response = x
         for i in range(layers):
             last = i == layers - 1
             weight, bias = _weight(places, sizes, i, run, matrix), _bias(places, sizes, i, run, matrix)
-            response = _layer(response, weight, bias, not last or output == 1)
+            response = _layer(response, weight, bias, not (last and exact_bias), not last or output == 1)
         for head in range(out.shape[1]):
             row = out[run, head]
             row[:] = 0
             for n in range(matrix.shape[0]):
                 for p in range(matrix.shape[1]):
                     row[p] += response[n, head] * matrix[n, p]
+            if exact_bias:
+                row[0] += _bias(places, sizes, layers - 1, run, matrix)[head]
 
 
 @compiled(FUSED)
 def _backward(
-    frequency: Array, matrix: Array, places: Any, sizes: Any, layers: int, output: int, grad: Array,
+    frequency: Array, matrix: Array, places: Any, sizes: Any, layers: int, output: int, exact_bias: bool, grad: Array,
     targets: Any,
 ) -> None:  # fmt: skip
     """Computes the hidden layers again, then goes back through them."""
@@ -139,7 +148,7 @@ def _backward(
             if last and output == 0:
                 break
             weight, bias = _weight(places, sizes, i, run, matrix), _bias(places, sizes, i, run, matrix)
-            response = _layer(response, weight, bias, True)
+            response = _layer(response, weight, bias, True, True)
             inputs.append(response)
         back = np.zeros((matrix.shape[0], grad.shape[1]), matrix.dtype)
         for n in range(matrix.shape[0]):
@@ -149,5 +158,9 @@ def _backward(
                 if output == 1 and response[n, head] <= 0:
                     back[n, head] = 0
         for i in range(layers - 1, -1, -1):
+            biased = i < layers - 1 or not exact_bias
             to_weight, to_bias = _weight(targets, sizes, i, run, matrix), _bias(targets, sizes, i, run, matrix)
-            back = _layer_grad(back, inputs[i], _weight(places, sizes, i, run, matrix), to_weight, to_bias)
+            back = _layer_grad(back, inputs[i], _weight(places, sizes, i, run, matrix), to_weight, to_bias, biased)
+            if not biased:
+                for head in range(grad.shape[1]):
+                    to_bias[head] = grad[run, head, 0]

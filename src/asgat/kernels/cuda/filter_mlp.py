@@ -8,24 +8,26 @@ import triton.language as tl  # type: ignore[import-not-found,import-untyped,unu
 from torch import Tensor
 
 
-def mlp_coefficients(frequency: Tensor, matrix: Tensor, output: int, layers: Sequence[Tensor]) -> Tensor:
+def mlp_coefficients(
+    frequency: Tensor, matrix: Tensor, output: int, exact_bias: bool, layers: Sequence[Tensor]
+) -> Tensor:
     *_, heads, _ = layers[-2].shape
     out = matrix.new_empty(layers[0].size(0), heads, matrix.size(1))
     with torch.cuda.device(matrix.get_device()):
         _forward_kernel[(out.size(0),)](*_arguments(frequency, matrix, layers), out, **_sizes(
-            frequency, matrix, output, layers
+            frequency, matrix, output, exact_bias, layers
         ))  # fmt: skip
     return out
 
 
 def mlp_coefficients_grad(
-    frequency: Tensor, matrix: Tensor, output: int, layers: Sequence[Tensor], grad: Tensor
+    frequency: Tensor, matrix: Tensor, output: int, exact_bias: bool, layers: Sequence[Tensor], grad: Tensor
 ) -> list[Tensor]:
     grads = [torch.empty_like(layer, memory_format=torch.contiguous_format) for layer in layers]
     with torch.cuda.device(matrix.get_device()):
         _backward_kernel[(grad.size(0),)](
             *_arguments(frequency, matrix, layers), grad.contiguous(), *_padded(grads), **_sizes(
-                frequency, matrix, output, layers
+                frequency, matrix, output, exact_bias, layers
             )
         )  # fmt: skip
     return grads
@@ -41,7 +43,9 @@ def _arguments(frequency: Tensor, matrix: Tensor, layers: Sequence[Tensor]) -> l
     return [frequency.contiguous(), matrix.contiguous(), *(layer.contiguous() for layer in _padded(layers))]
 
 
-def _sizes(frequency: Tensor, matrix: Tensor, output: int, layers: Sequence[Tensor]) -> dict[str, int]:
+def _sizes(
+    frequency: Tensor, matrix: Tensor, output: int, exact_bias: bool, layers: Sequence[Tensor]
+) -> dict[str, int | bool]:
     widths = [layer.size(-2) for layer in layers[:-2:2]]  # of the hidden layers
     first, second, third = widths + [1] * (3 - len(widths))
     held = {
@@ -49,7 +53,7 @@ def _sizes(frequency: Tensor, matrix: Tensor, output: int, layers: Sequence[Tens
         "SECOND": second, "THIRD": third,
     }  # fmt: skip
     tiles = {f"{name}_TILE": max(16, triton.next_power_of_2(size)) for name, size in held.items()}
-    return {**held, **tiles, "HIDDEN": len(widths), "OUTPUT": output}
+    return {**held, **tiles, "HIDDEN": len(widths), "OUTPUT": output, "EXACT_BIAS": exact_bias}
 
 
 @triton.jit  # type: ignore[untyped-decorator,unused-ignore]
@@ -101,9 +105,11 @@ def _hidden_layer(
 def _hidden_layer_grad(
     grad: tl.tensor, hidden: tl.tensor, weight: tl.tensor, to_weight: tl.tensor, to_bias: tl.tensor,
     INPUTS: tl.constexpr, OUTPUTS: tl.constexpr, INPUT_TILE: tl.constexpr, OUTPUT_TILE: tl.constexpr,
+    BIAS: tl.constexpr,
 ) -> tl.tensor:  # fmt: skip
     """Stores the gradients of a layer with input ``hidden``; returns that to the layer before its ReLU."""
-    _store_vector(to_bias, tl.sum(grad, axis=0), OUTPUTS, OUTPUT_TILE)
+    if BIAS:
+        _store_vector(to_bias, tl.sum(grad, axis=0), OUTPUTS, OUTPUT_TILE)
     _store_tile(to_weight, _product(tl.trans(grad), hidden), OUTPUTS, INPUTS, OUTPUT_TILE, INPUT_TILE)
     held = _tile(weight, OUTPUTS, INPUTS, OUTPUT_TILE, INPUT_TILE)
     return tl.where(hidden > 0.0, _product(grad, held), 0.0)
@@ -116,7 +122,7 @@ def _forward_kernel(
     POINTS: tl.constexpr, ORDERS: tl.constexpr, HEADS: tl.constexpr, FIRST: tl.constexpr, SECOND: tl.constexpr,
     THIRD: tl.constexpr, POINTS_TILE: tl.constexpr, ORDERS_TILE: tl.constexpr, HEADS_TILE: tl.constexpr,
     FIRST_TILE: tl.constexpr, SECOND_TILE: tl.constexpr, THIRD_TILE: tl.constexpr, HIDDEN: tl.constexpr,
-    OUTPUT: tl.constexpr,
+    OUTPUT: tl.constexpr, EXACT_BIAS: tl.constexpr,
 ) -> None:  # fmt: skip
     run = tl.program_id(0)
     x = _vector(frequency, POINTS, POINTS_TILE) - 1.0  # padded points are multiplied by rows of zeros at the end
@@ -137,11 +143,14 @@ def _forward_kernel(
             )
             last = _tile(w3 + run * HEADS * THIRD, HEADS, THIRD, HEADS_TILE, THIRD_TILE)
             response = _product(three, tl.trans(last))
-    response += bias[None, :]
+    if not EXACT_BIAS:
+        response += bias[None, :]
     if OUTPUT == 1:
         response = tl.maximum(response, 0.0)
     transform = _tile(matrix, POINTS, ORDERS, POINTS_TILE, ORDERS_TILE)
     coefficients = _product(tl.trans(response), transform)
+    if EXACT_BIAS:
+        coefficients += tl.where(tl.arange(0, ORDERS_TILE)[None, :] == 0, bias[:, None], 0.0)
     _store_tile(out + run * HEADS * ORDERS, coefficients, HEADS, ORDERS, HEADS_TILE, ORDERS_TILE)
 
 
@@ -154,7 +163,7 @@ def _backward_kernel(
     POINTS: tl.constexpr, ORDERS: tl.constexpr, HEADS: tl.constexpr, FIRST: tl.constexpr, SECOND: tl.constexpr,
     THIRD: tl.constexpr, POINTS_TILE: tl.constexpr, ORDERS_TILE: tl.constexpr, HEADS_TILE: tl.constexpr,
     FIRST_TILE: tl.constexpr, SECOND_TILE: tl.constexpr, THIRD_TILE: tl.constexpr, HIDDEN: tl.constexpr,
-    OUTPUT: tl.constexpr,
+    OUTPUT: tl.constexpr, EXACT_BIAS: tl.constexpr,
 ) -> None:  # fmt: skip
     """Computes the hidden layers again, then goes back through them."""
     run = tl.program_id(0)
@@ -171,7 +180,7 @@ def _backward_kernel(
             back = tl.where(_product(one, tl.trans(last)) + bias[None, :] > 0.0, back, 0.0)
         to_one = _hidden_layer_grad(
             back, one, w3 + run * HEADS * FIRST, dw3 + run * HEADS * FIRST, db3 + run * HEADS,
-            FIRST, HEADS, FIRST_TILE, HEADS_TILE,
+            FIRST, HEADS, FIRST_TILE, HEADS_TILE, not EXACT_BIAS,
         )  # fmt: skip
     else:
         two = _hidden_layer(one, w1 + run * SECOND * FIRST, b1 + run * SECOND, FIRST, SECOND, FIRST_TILE, SECOND_TILE)
@@ -181,7 +190,7 @@ def _backward_kernel(
                 back = tl.where(_product(two, tl.trans(last)) + bias[None, :] > 0.0, back, 0.0)
             to_two = _hidden_layer_grad(
                 back, two, w3 + run * HEADS * SECOND, dw3 + run * HEADS * SECOND, db3 + run * HEADS,
-                SECOND, HEADS, SECOND_TILE, HEADS_TILE,
+                SECOND, HEADS, SECOND_TILE, HEADS_TILE, not EXACT_BIAS,
             )  # fmt: skip
         else:
             three = _hidden_layer(
@@ -192,15 +201,18 @@ def _backward_kernel(
                 back = tl.where(_product(three, tl.trans(last)) + bias[None, :] > 0.0, back, 0.0)
             to_three = _hidden_layer_grad(
                 back, three, w3 + run * HEADS * THIRD, dw3 + run * HEADS * THIRD, db3 + run * HEADS,
-                THIRD, HEADS, THIRD_TILE, HEADS_TILE,
+                THIRD, HEADS, THIRD_TILE, HEADS_TILE, not EXACT_BIAS,
             )  # fmt: skip
             to_two = _hidden_layer_grad(
                 to_three, two, w2 + run * THIRD * SECOND, dw2 + run * THIRD * SECOND, db2 + run * THIRD,
-                SECOND, THIRD, SECOND_TILE, THIRD_TILE,
+                SECOND, THIRD, SECOND_TILE, THIRD_TILE, True,
             )  # fmt: skip
         to_one = _hidden_layer_grad(
             to_two, one, w1 + run * SECOND * FIRST, dw1 + run * SECOND * FIRST, db1 + run * SECOND,
-            FIRST, SECOND, FIRST_TILE, SECOND_TILE,
+            FIRST, SECOND, FIRST_TILE, SECOND_TILE, True,
         )  # fmt: skip
+    if EXACT_BIAS:
+        at_zero = tl.where(tl.arange(0, ORDERS_TILE)[None, :] == 0, to_coefficients, 0.0)
+        _store_vector(db3 + run * HEADS, tl.sum(at_zero, axis=1), HEADS, HEADS_TILE)
     _store_vector(dw0 + run * FIRST, tl.sum(to_one * x[:, None], axis=0), FIRST, FIRST_TILE)
     _store_vector(db0 + run * FIRST, tl.sum(to_one, axis=0), FIRST, FIRST_TILE)
