@@ -45,7 +45,7 @@ from asgat.data.dataset import Split
 from asgat.nn.registry import make_config
 from asgat.training.loop import train_jobs
 from asgat.training.run_state import Job, RunResult
-from asgat.training.runner import make_task, runs_at_once
+from asgat.training.runner import make_task
 
 REPEATS = 3  # of the finalists
 
@@ -70,7 +70,7 @@ def measure(dataset: Dataset, job: dict[str, Any], parts: int, device: str) -> d
     held = replace(dataset, splits=tuple(splits))
     task = make_task(held, job["model"], config, torch.device(device))
     jobs = [Job(split, len(splits) * job["repeat"] + i, config, i) for i, split in enumerate(splits)]
-    outcomes = dict(train_jobs(task, jobs, runs_at_once(task, held, config)))
+    outcomes = dict(train_jobs(task, jobs))
     rows = [outcomes[i] for i in range(len(splits))]
     size = [len(split.test) for split in splits]
     right, macro = (

@@ -122,18 +122,17 @@ def without_operator(norm: nn.Module, h: Tensor, operator: SpectralOperator) -> 
 class IdeaProgram(Program):
     """Trains one run, with a weight decay of its own for some weights."""
 
-    may_stack = False
     decay: tuple[str, float] | None = None
 
-    def step(self, seeds: Tensor | None) -> list[Tensor]:
-        config = self.runs[0].job.config
+    def step(self) -> Tensor:
+        config = self.run.job.config
         if self.decay is not None:  # before AdamW's own decay, as a factor that makes the two the wanted one
             part, by = self.decay
             own = config.lr * config.weight_decay
             with torch.no_grad():
                 for value in parts_of(self.model, part):
                     value.mul_((1 - by * own) / (1 - own))
-        return super().step(seeds)
+        return super().step()
 
 
 def parts_of(model: nn.Module, part: str) -> list[Tensor]:
@@ -152,7 +151,7 @@ def measure(dataset: Dataset, task: Task, config: TrainConfig, idea: str, i: int
     """The validation score of one training, at the epoch that early stopping keeps."""
     options = dict(IDEAS[idea])
     program = type("ProgramOfIdea", (IdeaProgram,), {"decay": options.pop("decay", None)})
-    own = replace(task, build=lambda config: changed(task.build(config), **options), _known={})
+    own = replace(task, build=lambda config: changed(task.build(config), **options))
     run = Run(Job(dataset.splits[i], seed, config, i), baseline_score(dataset.y, dataset.splits[i], task.metric))
     list(train_runs(own, [run], make_program=program))
     outcome = run.outcome()

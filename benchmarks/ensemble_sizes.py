@@ -24,7 +24,7 @@ from asgat.recipe import default_model, load_config
 from asgat.training.loop import train_runs
 from asgat.training.objective import scores_of
 from asgat.training.run_state import Job, Run, RunResult, baseline_score, member_seed, run_seed
-from asgat.training.runner import make_task, runs_at_once
+from asgat.training.runner import make_task
 
 SIZES = (1, 3, 5)
 Kept = dict[str, np.ndarray]
@@ -35,7 +35,7 @@ def train(dataset: Dataset, model: str, args: argparse.Namespace, kept: Kept) ->
     config = load_config(args.dataset, model, {"members": 1})
     device = torch.device(args.device)
     task = make_task(dataset, model, config, device)
-    at_once, started = runs_at_once(task, dataset, config), time.monotonic()
+    started = time.monotonic()
     runs = range(10)
     for member, seed in product(range(args.members), map(int, args.seeds.split(","))):
         if any(key.startswith(f"{seed}/{member}/") for key in kept):
@@ -48,7 +48,7 @@ def train(dataset: Dataset, model: str, args: argparse.Namespace, kept: Kept) ->
             Job(s, member_seed(own, member), config, i) for i, (s, own) in enumerate(zip(splits, seeds, strict=True))
         ]
         states = [Run(job, baseline_score(dataset.y, job.split, task.metric)) for job in jobs]
-        for i, run in train_runs(task, states, at_once):
+        for i, run in train_runs(task, states):
             outcome = run.outcome()
             if not isinstance(outcome, RunResult):
                 raise outcome

@@ -101,8 +101,7 @@ def compare(name: str) -> None:
         "GAT tuned": (Task(lambda _: gat(sparse=True), (SparseFeatures.from_dense(x), looped), labels), Program),
     }
     epochs = {
-        key: EagerEpochs(kind(task, [Run(Job(data.splits[0], 0, config), 0.0)], [None]))
-        for key, (task, kind) in tasks.items()
+        key: EagerEpochs(kind(task, Run(Job(data.splits[0], 0, config), 0.0))) for key, (task, kind) in tasks.items()
     }
     times: dict[str, list[float]] = {key: [] for key in epochs}
     for turn in range(TURNS + 1):  # the first compiles and warms up

@@ -12,7 +12,8 @@ from torch import nn
 
 from asgat.config import TrainConfig
 from asgat.data import Dataset
-from asgat.training.lanes import Layout
+from asgat.threads import thread_limit
+from asgat.training.epoch_threads import epoch_threads
 from asgat.training.loop import train
 from asgat.training.program import Task
 from asgat.training.run_state import Epoch, RunResult
@@ -59,7 +60,7 @@ def plain_timer(build: Build, inputs: tuple[Any, ...], data: Dataset, config: Tr
     optimiser = (torch.optim.AdamW if config.decoupled_decay else torch.optim.Adam)(
         model.parameters(), lr=config.lr, weight_decay=config.weight_decay
     )
-    layout = Layout.of(Task(build, inputs, y, data.metric), config)
+    threads = epoch_threads(Task(build, inputs, y, data.metric), config)
 
     def epoch() -> None:
         model.train()
@@ -73,7 +74,7 @@ def plain_timer(build: Build, inputs: tuple[Any, ...], data: Dataset, config: Tr
             _ = loss.item(), F.cross_entropy(logits, y[val]).item(), (logits.argmax(-1) == y[val]).sum().item()
 
     def run() -> float:
-        with layout.limit():
+        with thread_limit(threads):
             started, count = time.perf_counter(), 0
             while not count or (time.perf_counter() - started < SECONDS and count < MOST_EPOCHS):
                 epoch()

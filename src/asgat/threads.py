@@ -63,8 +63,12 @@ def _quota(*files: Path) -> float | None:
 
 
 @contextmanager
-def thread_limit(count: int) -> Iterator[None]:
-    """Inside the block PyTorch, the kernels and the linear algebra of NumPy and SciPy use that many threads."""
+def thread_limit(count: int | None) -> Iterator[None]:
+    """Inside the block PyTorch, the kernels and the linear algebra of NumPy and SciPy use that many threads; with None
+    as many as outside."""
+    if count is None:
+        yield
+        return
     import torch
 
     before = torch.get_num_threads()

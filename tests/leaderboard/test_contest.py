@@ -196,12 +196,12 @@ def test_time_that_later_candidates_leave_over_goes_back_to_the_earlier(make, mo
     ended: set[int] = set()
     monkeypatch.setattr(module, "is_done", lambda run, epochs: id(run) in ended)
 
-    def advance(group, until, epochs, tell):
-        number = group[0].number
+    def advance(trial, until, epochs, tell):
+        number = trial.number
         asked.append((number, until - now[0]))
         now[0] = until if number == 0 and len(asked) == 1 else now[0] + 1.0
         if not (number == 0 and len(asked) == 1):
-            ended.update(id(trial.run) for trial in group)
+            ended.add(id(trial.run))
 
     monkeypatch.setattr(contest, "_advance", advance)
     contest._train("to the end", [(0, 0), (1, 0), (2, 0)], 90.0)

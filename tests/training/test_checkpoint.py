@@ -54,7 +54,7 @@ def kill(model, chosen, folder, epochs, **options):
 
 
 def train_in_pieces(model, chosen, folder, dtype=torch.float32, seed=0):
-    """Trains with a kill of some kind every few epochs and another number of runs at once after each of them."""
+    """Trains with a kill of some kind every few epochs."""
     task, rng = make_task(model, chosen[0].config, dtype), np.random.default_rng(seed)
     done: dict[int, Any] = {}
     for kills in count():
@@ -62,7 +62,7 @@ def train_in_pieces(model, chosen, folder, dtype=torch.float32, seed=0):
         torch.manual_seed(kills)  # what the process did before has no influence
         way, lives = ("save", "progress", "asked")[kills % 3], int(rng.integers(1, 4))
         checkpointer = Deadly(folder, lives) if way == "save" else Checkpointer(folder, seconds=0.0)
-        left = [lives * len(missing)]
+        left = [lives]
 
         def progress(job, epoch, way=way, checkpointer=checkpointer, left=left):
             left[0] -= 1
@@ -70,9 +70,8 @@ def train_in_pieces(model, chosen, folder, dtype=torch.float32, seed=0):
                 raise Killed
             checkpointer.asked = left[0] < 0 and way == "asked"
 
-        at_once = [1, 2, None][rng.integers(3)]
         try:
-            for position, outcome in train_jobs(task, missing, at_once, progress, checkpointer):
+            for position, outcome in train_jobs(task, missing, progress, checkpointer):
                 done[missing[position].run] = outcome
             return done, kills
         except (Killed, KeyboardInterrupt):
@@ -236,7 +235,7 @@ def test_a_run_with_damaged_parts_is_a_sentence(tmp_path, values, tensors, words
 def test_what_is_encoded_is_decoded(tmp_path):
     (job,) = jobs("asgat-cheb", [{}])
     run = Run(job, 0.5)
-    snapshot = Program(make_task("asgat-cheb", job.config), [run], [None]).snapshot(0)
+    snapshot = Program(make_task("asgat-cheb", job.config), run).snapshot()
     run.update(1.0, 1.0, 0.5)
     run.best_state = {"w": torch.ones(2)}
     found = decode(encode([(run, snapshot)], "cpu", "digest"), tmp_path, "cpu", "digest")
@@ -271,10 +270,10 @@ def test_ctrl_c_finishes_the_epoch_saves_and_stops(tmp_path, model):
 
     with pytest.raises(KeyboardInterrupt):
         train(model, chosen, checkpointer=Checkpointer(tmp_path), progress=progress)
-    assert len(seen) in (5, 6), "the epoch of the stacked runs is finished"
+    assert len(seen) == 5
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     found = decode((tmp_path / UNFINISHED).read_bytes(), tmp_path, "cpu", "")
-    assert [values["epoch"] for values, _ in found.values()] == ([5] if model == "gcn" else [3, 3])
+    assert [values["epoch"] for values, _ in found.values()] == [5]
     assert_same_results(train(model, chosen, checkpointer=Checkpointer(tmp_path)), train(model, chosen))
 
 
@@ -292,18 +291,19 @@ def test_runs_that_cannot_go_on_start_again(tmp_path):
 
 def test_results_that_were_handed_out_are_no_longer_saved(tmp_path):
     """A run directory has them by then."""
-    chosen = jobs("asgat-cheb", [{}, {"lr": 0.1}, {"lr": 0.2}, {}], epochs=12, patience=2)
-    task = make_task("asgat-cheb", chosen[0].config)
+    chosen = jobs("asgat-plus", [{}, {"lr": 0.1}], epochs=12, patience=2, members=2)
+    task = make_task("asgat-plus", chosen[0].config)
     handed: list[int] = []
-    saved: list[set[int]] = []
+    saved: list[set[tuple[int, int]]] = []
 
     class Watched(Checkpointer):
         def save(self, runs):
-            saved.append({run.job.run for run, _ in runs})
-            assert not saved[-1] & set(handed)
+            saved.append({(run.job.run, run.job.member) for run, _ in runs})
+            assert not {run for run, _ in saved[-1]} & set(handed)
             super().save(runs)
 
-    for position, _ in train_jobs(task, chosen, 2, checkpointer=Watched(tmp_path, seconds=0.0)):
+    for position, _ in train_jobs(task, chosen, checkpointer=Watched(tmp_path, seconds=0.0)):
         handed.append(chosen[position].run)
-    assert saved[0] == {0, 1}
-    assert any(3 in runs for runs in saved)
+    assert saved[0] == {(0, 0)}
+    assert {(0, 0), (0, 1)} in saved, "a network of an ensemble waits for the others"
+    assert {(1, 0)} in saved

@@ -1,6 +1,5 @@
-"""Epochs of one run and of several stacked ones: the same numbers, eager, recorded and from a snapshot."""
+"""Epochs of one run: the same numbers, eager, recorded and from a snapshot."""
 
-import dataclasses
 from contextlib import contextmanager
 
 import numpy as np
@@ -11,7 +10,6 @@ from tests.training.selections import assert_reuse_changes_nothing
 from tests.training.small import jobs, make_task, settings
 from tests.training.tiny import Constant, Linear, quick, tiny_dataset
 
-from asgat.data.dataset import Split
 from asgat.errors import AsgatError
 from asgat.training.loop import train
 from asgat.training.program import CapturedEpochs, EagerEpochs, Program, Task, epochs_of
@@ -21,20 +19,19 @@ needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GP
 DTYPES = [torch.float32, torch.float64]
 
 
-def stacked_program(chosen, dtype=torch.float64, metric="micro_f1", snapshots=None):
-    task = make_task("asgat-plus", chosen[0].config, dtype, metric)
-    return Program(task, [Run(job, 0.5) for job in chosen], snapshots or [None] * len(chosen))
+def program_of(job, dtype=torch.float64, metric="micro_f1", snapshot=None):
+    return Program(make_task("asgat-plus", job.config, dtype, metric), Run(job, 0.5), snapshot)
 
 
 def single_program(model, metric="micro_f1", **changes):
-    """Of a model that cannot be stacked, on the tiny data set."""
+    """Of a model on the tiny data set."""
     dataset = tiny_dataset(metric=metric)
     task = Task(lambda config: model, (torch.from_numpy(dataset.x),), torch.from_numpy(dataset.y), metric)
-    return Program(task, [Run(Job(dataset.splits[0], 0, quick(**changes)), 0.5)], [None]), dataset
+    return Program(task, Run(Job(dataset.splits[0], 0, quick(**changes)), 0.5)), dataset
 
 
 def figures(program, epochs=3):
-    """[epochs][runs] figures of the next epochs."""
+    """Figures of the next epochs."""
     eager = EagerEpochs(program)
     return [eager.run(1)[0] for _ in range(epochs)]
 
@@ -57,7 +54,7 @@ def test_an_epoch_is_a_step_of_adam_and_then_an_evaluation(weight_decay):
     x, y, split = torch.from_numpy(dataset.x), torch.from_numpy(dataset.y), dataset.splits[0]
     adam = torch.optim.Adam(reference.parameters(), lr=0.1, weight_decay=weight_decay)
     for _ in range(4):
-        found = program.epoch()[0].tolist()
+        found = program.epoch().tolist()
         adam.zero_grad()
         loss = F.cross_entropy(reference(x)[split.train], y[split.train])
         loss.backward()
@@ -88,68 +85,39 @@ def test_weights_that_are_kept_do_not_change_afterwards():
     model = Linear(dropout=0.0)
     program, dataset = single_program(model, lr=0.5)
     epochs = EagerEpochs(program)
-    ((first,),) = epochs.run(10)
-    epochs.keep({0: 0})
-    ((second,),) = epochs.run(1)
+    (first,) = epochs.run(10)
+    epochs.keep(0)
+    (second,) = epochs.run(1)
     assert first != second
-    assert not torch.equal(program.kept[0]["linear.weight"], model.linear.weight)
-    (scores,) = program.scores([0])
+    assert not torch.equal(program.kept["linear.weight"], model.linear.weight)
+    scores = program.scores()
     assert scores["val_loss"] == pytest.approx(first[1], rel=1e-6)
     assert scores["val_score"] == first[2]
     assert dataset.metric == "micro_f1"
 
 
-# -- several runs -----------------------------------------------------------------------------------
+# -- snapshots --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("metric", ["micro_f1", "roc_auc"])
-@pytest.mark.parametrize("balance", [None, 0.5, 1.0])
-def test_stacked_epochs_are_those_of_single_runs_to_the_last_bit(metric, balance, dtype):
-    balanced = {"balanced": balance is not None, "balance": balance or 1.0}
-    chosen = jobs("asgat-plus", [{}, {"dropout": 0.0}, {"weight_decay": 0.1}], **balanced)
-    split = chosen[2].split
-    smaller = Split(split.train[:9], split.val[:6], split.test)
-    chosen[2] = dataclasses.replace(chosen[2], split=smaller)
-    program = stacked_program(chosen, dtype, metric)
-    assert program.stacked
-    found = figures(program)
-    for row, job in enumerate(chosen):
-        alone = stacked_program([job], dtype, metric)
-        assert [epoch[row] for epoch in found] == [epoch[0] for epoch in figures(alone)]
-        assert_equal(program.weights[row], alone.weights[0])
-
-
-def test_stacked_epochs_are_those_of_the_plain_model(monkeypatch):
-    """The stacked forward against the model's own, up to rounding; dropout draws the same numbers."""
-    chosen = jobs("asgat-plus", [{}, {"dropout": 0.3}, {"lr": 0.05}])
-    found = figures(stacked_program(chosen))
-    monkeypatch.setattr(Task, "stacks", lambda *_: False)
-    for row, job in enumerate(chosen):
-        plain = stacked_program([job])
-        assert not plain.stacked
-        for one, other in zip(found, figures(plain), strict=True):
-            assert one[row] == pytest.approx(other[0], abs=1e-12)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_runs_go_on_from_their_snapshots_in_any_company(dtype):
-    chosen = jobs("asgat-plus", [{}, {"dropout": 0.3}, {"lr": 0.05}])
-    whole, part = stacked_program(chosen, dtype), stacked_program(chosen, dtype)
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_a_run_goes_on_from_its_snapshot(dropout, dtype):
+    (job,) = jobs("asgat-plus", [{}], dropout=dropout)
+    whole = program_of(job, dtype)
     figures(whole, 2)
+    expected = figures(whole)
+    part = program_of(job, dtype)
     figures(part, 2)
-    part.keep([2])
-    snapshots = [part.snapshot(2), part.snapshot(1)]
-    figures(part, 1)  # the snapshots are copies
+    part.keep()
+    snapshot = part.snapshot()
+    figures(part, 1)  # the snapshot is a copy
     torch.manual_seed(99)
-    part = stacked_program([chosen[2], chosen[1]], dtype, snapshots=snapshots)
-    assert_equal(part.kept[0], {n.removeprefix("model."): v for n, v in snapshots[0].items() if n.startswith("model.")})
-    expected, found = figures(whole), figures(part)
-    assert found == [[epoch[2], epoch[1]] for epoch in expected]
-    assert_equal(part.weights[0], whole.weights[2])
+    part = program_of(job, dtype, snapshot=snapshot)
+    assert_equal(part.kept, {n.removeprefix("model."): v for n, v in snapshot.items() if n.startswith("model.")})
+    assert figures(part) == expected
+    assert_equal(part.weights, whole.weights)
 
 
-@pytest.mark.parametrize("stacked", [True, False])
 @pytest.mark.parametrize(
     "changes",
     [
@@ -165,68 +133,31 @@ def test_runs_go_on_from_their_snapshots_in_any_company(dtype):
     ],
     ids=lambda changes: "-".join(changes),
 )
-def test_a_snapshot_of_another_model_is_refused(stacked, changes, monkeypatch):
-    if not stacked:
-        monkeypatch.setattr(Task, "stacks", lambda *_: False)
-    chosen = jobs("asgat-plus", [{}])
-    snapshot = stacked_program(chosen).snapshot(0)
+def test_a_snapshot_of_another_model_is_refused(changes):
+    (job,) = jobs("asgat-plus", [{}])
+    snapshot = program_of(job).snapshot()
     names = {min(n for n in snapshot if n.startswith("model.")) if key == "model." else key: key for key in changes}
     spoilt = {**snapshot, **{name: changes[key] for name, key in names.items()}}
     with pytest.raises(AsgatError, match=r"another model.*--fresh"):
-        stacked_program(chosen, snapshots=[{name: value for name, value in spoilt.items() if value is not None}])
-
-
-def test_a_run_is_scored_with_the_weights_it_keeps():
-    chosen = jobs("asgat-plus", [{}, {}, {}])
-    program = stacked_program(chosen)
-    found = figures(program, 1)[0]
-    program.keep([0, 2])
-    figures(program, 2)
-    scores = program.scores([2, 0])
-    assert [s["val_loss"] for s in scores] == [found[2][1], found[0][1]]
-    assert [s["val_score"] for s in scores] == [found[2][2], found[0][2]]
-
-
-# -- random numbers ---------------------------------------------------------------------------------
+        program_of(job, snapshot={name: value for name, value in spoilt.items() if value is not None})
 
 
 def test_without_dropout_nothing_is_drawn():
-    program = stacked_program(jobs("asgat-plus", [{}, {}], dropout=0.0))
-    before = [stream.get_state() for stream in program.streams]
-    assert program.draw(4) is None
-    assert all(torch.equal(a, b.get_state()) for a, b in zip(before, program.streams, strict=True))
-
-
-def test_draws_are_those_of_single_calls_and_a_run_without_dropout_draws_nothing():
-    program = stacked_program(jobs("asgat-plus", [{}, {"dropout": 0.0}]))
-    generator, unused = (torch.Generator().set_state(stream.get_state()) for stream in program.streams)
-    drawn = program.draw(3)
-    assert drawn is not None
-    expected = [int(torch.randint(2**62, (), generator=generator)) for _ in range(3 * program.dropouts)]
-    assert drawn[:, :, 0].flatten().tolist() == expected
-    assert torch.equal(unused.get_state(), program.streams[1].get_state())
+    (job,) = jobs("asgat-plus", [{}], dropout=0.0)
+    program = program_of(job)
+    before = torch.get_rng_state()
+    program.epoch()
+    assert torch.equal(before, torch.get_rng_state())
 
 
 # -- tasks ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("model", "changes", "stacks", "resumable"),
-    [
-        ("asgat-cheb", {}, True, True),
-        ("asgat-plus", {"form": "table"}, True, True),
-        ("asgat-deep", {"form": "table", "hidden": 8}, True, True),
-        ("asgat-deep", {"channels": "filters", "hidden": 8}, True, True),
-        ("asgat-arma", {}, False, False),
-        ("gcn", {}, False, True),
-        ("mlp", {}, False, True),
-    ],
-    ids=str,
+    ("model", "resumable"), [("asgat-cheb", True), ("asgat-deep", True), ("asgat-arma", False), ("mlp", True)]
 )
-def test_what_can_be_stacked_and_resumed(model, changes, stacks, resumable):
-    config = settings(model, **changes)
-    task = make_task(model, config, torch.float32)
-    assert (task.stacks(config), task.resumable) == (stacks, resumable)
+def test_what_can_be_resumed(model, resumable):
+    assert make_task(model, settings(model, hidden=8), torch.float32).resumable is resumable
 
 
 def test_an_example_leaves_the_random_numbers_alone():
@@ -243,6 +174,7 @@ class Replayed(CapturedEpochs):
     """Records nothing: a replay runs the epoch again, which is what CUDA does with what it recorded."""
 
     def __init__(self, program):
+        self.start = torch.get_rng_state()
         super().__init__(program)
         self.graph.replay = self._epoch  # type: ignore[method-assign]
 
@@ -266,30 +198,25 @@ def no_cuda(monkeypatch):
         monkeypatch.setattr(torch.cuda, name, stand_in)
 
 
-@pytest.mark.parametrize("stacked", [True, False])
 @pytest.mark.parametrize("dropout", [0.0, 0.4])
-def test_chunks_are_epochs_one_after_the_other(no_cuda, dropout, stacked, monkeypatch):
-    if not stacked:
-        if dropout:
-            pytest.skip("a model alone draws from the generator of the device, which is not there")
-        monkeypatch.setattr(Task, "stacks", lambda *_: False)
-    chosen = jobs("asgat-plus", [{"lr": lr} for lr in (0.01, 0.02, 0.03)][: 3 if stacked else 1], dropout=dropout)
-    eager, captured = EagerEpochs(stacked_program(chosen)), Replayed(stacked_program(chosen))
-    for limit, count in [(40, 16), (3, 3)]:
-        expected, after = [], []
-        for _ in range(count):
-            expected += eager.run(1)
-            after.append([{n: v.clone() for n, v in row.items()} for row in eager.program.weights])
-        assert captured.run(limit) == expected
-        last = len(chosen) - 1
-        captured.keep({last: 1})
-        assert_equal(captured.program.kept[last], after[1][last])
-        captured.keep({0: count - 1})
-        assert_equal(captured.program.kept[0], after[count - 1][0])
+def test_chunks_are_epochs_one_after_the_other(no_cuda, dropout):
+    (job,) = jobs("asgat-plus", [{"lr": 0.02}], dropout=dropout)
+    eager, counts, expected, after = EagerEpochs(program_of(job)), [(40, 16), (3, 3)], [], []
+    for _ in range(19):
+        expected += eager.run(1)
+        after.append({name: value.clone() for name, value in eager.program.weights.items()})
+    captured = Replayed(program_of(job))
+    torch.set_rng_state(captured.start)
+    for limit, count in counts:
+        assert captured.run(limit) == expected[:count]
+        for position in (1, count - 1):
+            captured.keep(position)
+            assert_equal(captured.program.kept, after[position])
+        expected, after = expected[count:], after[count:]
 
 
 def test_only_programs_on_cuda_are_recorded():
-    assert isinstance(epochs_of(stacked_program(jobs("asgat-plus", [{}]))), EagerEpochs)
+    assert isinstance(epochs_of(program_of(jobs("asgat-plus", [{}])[0])), EagerEpochs)
 
 
 def train_on(device, model=Linear, **changes):

@@ -18,14 +18,13 @@ from asgat.data import load_dataset
 from asgat.data.dataset import Split
 from asgat.errors import AsgatError
 from asgat.nn.registry import make_config, model_spec
-from asgat.training import runner
 from asgat.training.inputs import make_inputs
 from asgat.training.loop import train
 from asgat.training.objective import evaluate
 from asgat.training.run_directory import RunDirectory, load_model
 from asgat.training.run_files import UNFINISHED
 from asgat.training.run_state import DivergedError
-from asgat.training.runner import Callbacks, make_task, run, runs_at_once
+from asgat.training.runner import Callbacks, run
 
 CPU = torch.device("cpu")
 KEYS = {"dataset", "model", "config", "seed", "micro_f1", "macro_f1", "val_micro_f1", "epochs", "ms_per_epoch"}
@@ -127,17 +126,6 @@ def test_an_unknown_model_is_an_error(tmp_path):
 def test_a_run_that_diverges_is_an_error(model):
     with pytest.raises(DivergedError, match="diverged"):
         run(small_dataset(), model, settings(model, epochs=50, lr=1e30), range(2))
-
-
-def test_as_many_runs_at_once_as_memory_allows(monkeypatch):
-    dataset, config = small_dataset(), settings("asgat-cheb")
-    task = make_task(dataset, "asgat-cheb", config, CPU)
-    for free, expected in [(0, 1), (1 << 40, None), (None, None)]:
-        monkeypatch.setattr(runner, "available_memory", lambda device, free=free: free)
-        found = runs_at_once(task, dataset, config)
-        assert found == expected or (free == 1 << 40 and found is not None and found > 100)
-    monkeypatch.setattr(runner, "available_memory", lambda device: 0)
-    assert runs_at_once(task, dataset, settings("gcn")) is None
 
 
 # -- the result -------------------------------------------------------------------------------------

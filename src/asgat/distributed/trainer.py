@@ -101,7 +101,7 @@ def run_distributed(
         members = [Run(member, part.baseline) for member in members_of(job)]
         times: list[float] = []
         make = partial(ShardedProgram, part=part, times=times, say=say if group.first else None)
-        for _ in train_runs(task, members, 1, progress, checkpointer, make):
+        for _ in train_runs(task, members, progress, checkpointer, make):
             pass
         outcome = ensemble_result(task, job, [run.outcome() for run in members], part.evaluate)
         if isinstance(outcome, DivergedError):
@@ -230,49 +230,48 @@ class ShardSplit:
 class ShardedProgram(Program):
     """One run on one rank: losses, scores and gradients are summed over the ranks; ``times`` gets those of epochs."""
 
-    capturable = may_stack = False
+    capturable = False
 
     def __init__(
         self,
         task: Task,
-        runs: Sequence[Run],
-        snapshots: Sequence[State | None],
+        run: Run,
+        snapshot: State | None,
         part: ShardSplit,
         times: list[float],
         say: Callable[[str], None] | None = None,
     ) -> None:
-        super().__init__(task, runs, snapshots)
-        self.part, self.group, self.times, self.run = part, part.group, times, runs[0]
-        if say and snapshots[0] is not None:
+        super().__init__(task, run, snapshot)
+        self.part, self.group, self.times = part, part.group, times
+        if say and snapshot is not None:
             say(f"Run {self.run.job.run} goes on after epoch {self.run.epoch}, from its checkpoint.")
 
-    def epoch(self, seeds: Tensor | None = None) -> Tensor:
+    def epoch(self) -> Tensor:
         started = time.perf_counter()
         self.group.lost_rank.status = f"epoch {self.run.epoch + 1} of run {self.run.job.run} was computed"
         stream = self.run.seed * 1_000_003 + self.run.epoch + 1
         torch.manual_seed((stream * self.group.size + self.group.rank) % 2**63)  # an epoch repeats after a relaunch
-        figures = super().epoch(seeds)
+        figures = super().epoch()
         self.times.append(time.perf_counter() - started)
         return figures
 
-    def step(self, seeds: Tensor | None) -> list[Tensor]:
+    def step(self) -> Tensor:
         self.set_training(True)
-        (logits,) = self.forward()
-        loss = self.part.loss(logits, "train")
+        loss = self.part.loss(self.forward(), "train")
         gradients = torch.autograd.grad(loss, self.parameters, allow_unused=True)
         self.adam.step(self.group.sum_gradients(gradients))
-        return [self.group.sum(loss.detach().double())]
+        return self.group.sum(loss.detach().double())
 
-    def validate(self, row: int, logits: Tensor) -> tuple[Tensor, Tensor]:
+    def validate(self, logits: Tensor) -> tuple[Tensor, Tensor]:
         return self.part.validate(logits)
 
     @torch.no_grad()
-    def scores(self, rows: Sequence[int]) -> list[dict[str, Any]]:
-        self.model.load_state_dict(self.kept[0])
-        return [self.part.scores(self.evaluate()[0])]
+    def scores(self) -> dict[str, Any]:
+        self.model.load_state_dict(self.kept)
+        return self.part.scores(self.evaluate())
 
-    def snapshot(self, row: int) -> State:
-        return {name: value for name, value in super().snapshot(row).items() if not name.startswith("random")}
+    def snapshot(self) -> State:
+        return {name: value for name, value in super().snapshot().items() if not name.startswith("random")}
 
 
 def scores_from_counts(confusion: np.ndarray[Any, Any]) -> tuple[float, float]:

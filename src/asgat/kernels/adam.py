@@ -1,4 +1,4 @@
-"""A step of Adam for all parameters of all runs at once; on CUDA only."""
+"""A step of Adam for many parameters at once; on CUDA only."""
 
 from asgat.kernels.backend import kernel
 

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
@@ -174,25 +173,20 @@ class Contest:
         The remaining time is divided evenly: what a quick trial does not need, the others have.
         """
         trials = [self._trial(*key) for key in wanted if key[0] not in self.skipped]
-        groups: dict[tuple[Any, ...], list[Trial]] = {}
-        for trial in trials:
-            groups.setdefault(trial.candidate.shares_program(), []).append(trial)
 
         def is_open(trial: Trial) -> bool:
             return not is_done(trial.run, epochs) and trial.number not in self.skipped
 
-        waiting, first = list(groups.values()), True
+        waiting, first = trials, True
         while waiting and (first or time.monotonic() < until):
-            done = len(trials) - sum(map(len, waiting))
-            for place, group in enumerate(waiting):
+            done = len(trials) - len(waiting)
+            for place, trial in enumerate(waiting):
                 now = time.monotonic()
-                own = now + max(0.0, until - now) * len(group) / sum(map(len, waiting[place:]))
-                open_trials = [trial for trial in group if is_open(trial)]
-                if open_trials and (now < own or (first and place == 0)):
-                    self._advance(open_trials, own, epochs, partial(self._report, name, done, len(trials)))
-                done += len(group)
-                self._report(name, done, len(trials), None)
-            waiting, first = [group for group in waiting if any(map(is_open, group))], False
+                own = now + max(0.0, until - now) / (len(waiting) - place)
+                if is_open(trial) and (now < own or (first and place == 0)):
+                    self._advance(trial, own, epochs, partial(self._report, name, done + place, len(trials)))
+                self._report(name, done + place + 1, len(trials), None)
+            waiting, first = [trial for trial in waiting if is_open(trial)], False
         self.cut = self.cut or bool(waiting)
 
     def _report(self, name: str, done: int, total: int, epoch: Epoch | None) -> None:
@@ -208,31 +202,27 @@ class Contest:
             self.trials[key] = self.store.restore(Trial(candidate, number, fold, run))
         return self.trials[key]
 
-    def _advance(
-        self, group: Sequence[Trial], until: float, epochs: int | None, report: Callable[[Epoch], None]
-    ) -> None:
-        """Trains trials that share a program; the first always has an epoch, whatever the time."""
+    def _advance(self, trial: Trial, until: float, epochs: int | None, report: Callable[[Epoch], None]) -> None:
+        """Trains a trial; it has at least an epoch, whatever the time."""
         try:
-            task = self.bench.task(group[0].candidate, self._watch(until))
+            task = self.bench.task(trial.candidate, self._watch(until))
         except AsgatError as error:  # too large for the memory, or for the time
-            for trial in group:
-                self.skipped[trial.number] = str(error)
-                if trial.failed:  # one of an earlier start keeps its score
-                    self.trials.pop((trial.number, trial.fold), None)
+            self.skipped[trial.number] = str(error)
+            if trial.failed:  # one of an earlier start keeps its score
+                self.trials.pop((trial.number, trial.fold), None)
             self.cut = self.cut or isinstance(error, OutOfTimeError)
             return
-        for trial in group:
-            trial.take_up()
-        while any(not is_done(trial.run, epochs) for trial in group):
-            self._slice(task, group, until, epochs, report)
-            self.store.save(group)
+        trial.take_up()
+        while not is_done(trial.run, epochs):
+            self._slice(task, trial, until, epochs, report)
+            self.store.save([trial])
             if self.interrupt.asked:
                 raise KeyboardInterrupt
             if time.monotonic() >= until:
                 return
 
     def _slice(
-        self, task: Task, group: Sequence[Trial], until: float, epochs: int | None, report: Callable[[Epoch], None]
+        self, task: Task, trial: Trial, until: float, epochs: int | None, report: Callable[[Epoch], None]
     ) -> None:
         pause_at = min(until, time.monotonic() + SAVE_SECONDS)
 
@@ -240,12 +230,14 @@ class Contest:
             over = time.monotonic() >= pause_at or self.interrupt.asked
             return is_done(run, epochs) or (over and bool(run.history))
 
-        snapshots = {place: trial.snapshot for place, trial in enumerate(group) if trial.snapshot}
-        runs = [trial.run for trial in group]
-        for _ in train_runs(task, runs, None, lambda _, epoch: report(epoch), None, None, paused, snapshots):
+        snapshots = {0: trial.snapshot} if trial.snapshot else {}
+
+        def progress(_: Job, epoch: Epoch) -> None:
+            report(epoch)
+
+        for _ in train_runs(task, [trial.run], progress, paused=paused, snapshots=snapshots):
             pass
-        for place, trial in enumerate(group):
-            trial.snapshot = {} if trial.run.finished else snapshots.get(place, trial.snapshot)
+        trial.snapshot = {} if trial.run.finished else snapshots.get(0, trial.snapshot)
 
     def _watch(self, until: float) -> Callable[[int, int], None]:
         """A callback that stops building a candidate table if it would take too long.

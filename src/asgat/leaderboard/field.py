@@ -74,11 +74,6 @@ class Candidate:
     def uses_graph(self) -> bool:
         return self.model != "mlp"
 
-    def shares_program(self) -> tuple[Any, ...]:
-        """Equal for candidates that can be trained as one program: they differ in lr, weight_decay and dropout."""
-        own = {**self.config.to_dict(), "lr": 0, "weight_decay": 0, "dropout": 0}
-        return self.model, self.directed, str(own)
-
 
 # Dropout and weight decay in the order they are tried: for many features and for few.
 REGULARISATION = {

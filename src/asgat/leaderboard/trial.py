@@ -39,25 +39,21 @@ class Workbench:
         self.datasets, self.device = datasets, device
         self._features: dict[Any, Any] = {}
         self._graphs: dict[Any, Any] = {}
-        self._tasks: dict[Any, Task] = {}
 
     def task(self, candidate: Candidate, building: Any = None) -> Task:
-        """What the trials of a candidate share; that of others with which it shares a program is the same."""
-        key = candidate.shares_program()
-        if key not in self._tasks:
-            dataset, config = self.datasets[candidate.directed], candidate.config
-            values = config.to_dict()
-            rows = candidate.directed, values["normalize_features"], values.get("adjacency"), values["self_loops"]
-            if rows not in self._features:
-                self._features[rows] = make_features(dataset, config, self.device)
-            kind = "spectral" if "order" in values and "operator" in values else candidate.model
-            attends = getattr(config, "attends", None)
-            graph = kind, candidate.directed, attends, *(str(values.get(name)) for name in GRAPH_KEYS)
-            if graph not in self._graphs:
-                self._graphs[graph] = prepare_graph(dataset, candidate.model, config, self.device, building)
-            inputs = self._features[rows], *self._graphs[graph]
-            self._tasks[key] = make_task(dataset, candidate.model, config, self.device, inputs=inputs)
-        return self._tasks[key]
+        """What the trials of a candidate share."""
+        dataset, config = self.datasets[candidate.directed], candidate.config
+        values = config.to_dict()
+        rows = candidate.directed, values["normalize_features"], values.get("adjacency"), values["self_loops"]
+        if rows not in self._features:
+            self._features[rows] = make_features(dataset, config, self.device)
+        kind = "spectral" if "order" in values and "operator" in values else candidate.model
+        attends = getattr(config, "attends", None)
+        graph = kind, candidate.directed, attends, *(str(values.get(name)) for name in GRAPH_KEYS)
+        if graph not in self._graphs:
+            self._graphs[graph] = prepare_graph(dataset, candidate.model, config, self.device, building)
+        inputs = self._features[rows], *self._graphs[graph]
+        return make_task(dataset, candidate.model, config, self.device, inputs=inputs)
 
     def parameters(self, candidate: Candidate) -> int:
         """How many numbers a candidate learns."""

@@ -43,18 +43,16 @@ class FlatParameters:
         large = [[i] for i, shape in enumerate(self.shapes) if shape.numel() > most]
         return [small, *large] if small else large
 
-    def blocks(self, group: Sequence[int], runs: int, size: int) -> Tensor:
-        """Pieces of at most ``size`` entries of one run and parameter of a group, [pieces, 4]: begin, end, run, and the
-        begin in the joined gradients of the group."""
+    def blocks(self, group: Sequence[int], size: int) -> Tensor:
+        """Pieces of at most ``size`` entries of one parameter of a group, [pieces, 3]: begin, end, and the begin in the
+        joined gradients of the group."""
         rows, joined = [], 0
         for i in group:
-            own = self.shapes[i].numel() // runs
-            for run in range(runs):
-                first = self.begins[i] + run * own
-                for start in range(0, own, size):
-                    rows.append((first + start, first + min(start + size, own), run, joined + run * own + start))
-            joined += runs * own
-        return torch.tensor(rows, dtype=torch.int64, device=self.value.device).view(-1, 4)
+            own, first = self.shapes[i].numel(), self.begins[i]
+            for start in range(0, own, size):
+                rows.append((first + start, first + min(start + size, own), joined + start))
+            joined += own
+        return torch.tensor(rows, dtype=torch.int64, device=self.value.device).view(-1, 3)
 
 
 def joined(gradients: Sequence[Tensor]) -> Tensor:

@@ -3,20 +3,18 @@
 import logging
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from functools import partial
+from contextlib import nullcontext
 from typing import Any
 
 from torch import Tensor, nn
 
 from asgat.config import TrainConfig
 from asgat.data.dataset import Split
-from asgat.errors import AsgatError
+from asgat.threads import thread_limit
 from asgat.training.checkpoint import Checkpointer
-from asgat.training.lanes import Layout, ProgramGroup
+from asgat.training.epoch_threads import epoch_threads, threads_sentence
 from asgat.training.objective import evaluate
-from asgat.training.program import Program, Task, epochs_of, other_model, shapes
+from asgat.training.program import Figures, Program, Task, epochs_of, other_model, shapes
 from asgat.training.run_state import (
     DivergedError,
     Epoch,
@@ -31,9 +29,8 @@ from asgat.training.run_state import (
 )
 
 log = logging.getLogger(__name__)
-OWN_SETTINGS = ("lr", "weight_decay", "dropout")  # in which stacked runs may differ
 Progress = Callable[[Job, Epoch], None]
-MakeProgram = Callable[[Task, Sequence[Run], Sequence[State | None]], Program | ProgramGroup]
+MakeProgram = Callable[[Task, Run, State | None], Program]
 
 
 def train(
@@ -71,7 +68,6 @@ def train(
 def train_jobs(
     task: Task,
     jobs: Sequence[Job],
-    at_once: int | None = None,
     progress: Progress | None = None,
     checkpointer: Checkpointer | None = None,
 ) -> Generator[tuple[int, Outcome], None, None]:
@@ -82,15 +78,14 @@ def train_jobs(
 
     Args:
         task: what the jobs share.
-        jobs: if they are stacked their settings may differ in lr, weight_decay and dropout only.
-        at_once: runs stacked at a time at most; all of them by default.
+        jobs: trained one after the other.
         progress: called with the job and every epoch.
         checkpointer: saves unfinished runs, and has those of an earlier start.
     """
     members = [(position, member) for position, job in enumerate(jobs) for member in members_of(job)]
     labels = task.y.cpu().numpy()
     runs = [Run(member, baseline_score(labels, member.split, task.metric)) for _, member in members]
-    for index, _ in train_runs(task, runs, at_once, progress, checkpointer):
+    for index, _ in train_runs(task, runs, progress, checkpointer):
         position = members[index][0]
         own = [run for run, (owner, _) in zip(runs, members, strict=True) if owner == position]
         if all(run.finished and not run.reported for run in own):
@@ -124,7 +119,7 @@ def ensemble_result(
     model = task.example(job.config)
     model.load_state_dict(state)
     model.to(task.y.device)
-    with Layout.of(task, job.config).limit():
+    with thread_limit(epoch_threads(task, job.config)):
         scores = score(model) if score else evaluate(model, task.inputs, task.y, job.split, task.metric)
     return RunResult(
         seed=job.seed,
@@ -141,86 +136,88 @@ def ensemble_result(
 def train_runs(
     task: Task,
     runs: Sequence[Run],
-    at_once: int | None = None,
     progress: Progress | None = None,
     checkpointer: Checkpointer | None = None,
-    make_program: MakeProgram | None = None,
+    make_program: MakeProgram = Program,
     paused: Callable[[Run], bool] = lambda run: False,
     snapshots: dict[int, State] | None = None,
 ) -> Iterator[tuple[int, Run]]:
-    """Trains runs to their end, and yields each with its position when it is finished.
+    """Trains runs to their end, one after the other, and yields each with its position when it is finished.
 
-    Runs that can be stacked are, up to ``at_once`` of them. One that ends leaves its place to the next. How they are
-    trained (``make_program``) is chosen by the settings; the other arguments are those of :func:`train_jobs`.
+    ``make_program`` says how an epoch is computed; the other arguments are those of :func:`train_jobs`.
 
     ``paused`` is called after every epoch and says whether a run should stop for now. Its snapshot is then left in
     ``snapshots``, by position; with it a later call continues the run as if it had never stopped.
     """
     snapshots = {} if snapshots is None else snapshots
-    with ExitStack() as resources:
+    with checkpointer or nullcontext():
         if checkpointer:
-            resources.enter_context(checkpointer)
             snapshots |= checkpointer.restore(checkpointer.load(), runs)
             _check_best_states(task, runs)
         yield from ((i, run) for i, run in enumerate(runs) if run.finished)
+        config = runs[0].job.config
+        threads = epoch_threads(task, config)
         waiting = [i for i, run in enumerate(runs) if not run.finished and not paused(run)]
-        config, room = runs[0].job.config, 1
-        stacks = make_program is None and task.stacks(config)
-        layout = Layout.of(task, config, stacks)
         if waiting:
-            log.info(layout.sentence())
-        if stacks:
-            _check_settings([run.job.config for run in runs])
-            room = layout.room(at_once) or len(runs)
-        if layout.lanes > 1:
-            executor = resources.enter_context(ThreadPoolExecutor(layout.lanes))
-            make_program = partial(ProgramGroup, lanes=layout.lanes, executor=executor)
-        elif make_program is None:
-            make_program = Program
-        while waiting:
-            active = waiting[:room]
-            with layout.limit():
-                own = {i: snapshots.pop(i, None) for i in active}
-                program = make_program(task, [runs[i] for i in active], list(own.values()))
-                _train_until_runs_end(program, runs, active, snapshots, progress, checkpointer, paused)
-            waiting = [i for i in waiting if not runs[i].finished and not paused(runs[i])]
-            for i in active:
+            log.info(threads_sentence(threads))
+        for i in waiting:
+            while not runs[i].finished and not paused(runs[i]):
+                with thread_limit(threads):
+                    program = make_program(task, runs[i], snapshots.pop(i, None))
+                    _train_attempt(program, i, runs, snapshots, progress, checkpointer, paused)
+                    del program  # its memory before that of the next
                 if runs[i].finished:
                     yield i, runs[i]
-            if checkpointer and checkpointer.asked and waiting:
-                _save(checkpointer, runs, snapshots)
+                if checkpointer and checkpointer.asked and not all(run.finished for run in runs):
+                    _save(checkpointer, runs, snapshots)
 
 
-def _train_until_runs_end(
-    program: Program | ProgramGroup,
+def _train_attempt(
+    program: Program,
+    place: int,
     runs: Sequence[Run],
-    active: Sequence[int],
     snapshots: dict[int, State],
     progress: Progress | None,
     checkpointer: Checkpointer | None,
     paused: Callable[[Run], bool],
 ) -> None:
-    """Trains the runs of a program until enough of them have ended their attempt or are paused.
-
-    Adds snapshots of all whose attempt has not ended.
-    """
-    clock = time.perf_counter()
-    epochs = epochs_of(program) if isinstance(program, Program) else program
-    running = [row for row, run in enumerate(program.runs) if not run.attempt_ended]
-    while running and not _recompose(program, sum(not paused(program.runs[row]) for row in running)):
-        limit = min(run.job.config.epochs - run.epoch for run in (program.runs[row] for row in running))
-        done = epochs.run(limit)
-        epochs.keep(_advance(program.runs, running, done, progress))
-        clock = _share_time(clock, [program.runs[row] for row in running])
-        running = [row for row in running if not program.runs[row].attempt_ended]
-        if checkpointer and checkpointer.due(len(done)) and running:
-            current = {i: program.snapshot(row) for row, i in enumerate(active)}
-            _save(checkpointer, runs, snapshots | current)
+    """Trains a program until its run has ended the attempt, or is paused: then ``snapshots`` gets its snapshot."""
+    run, clock, epochs = program.run, time.perf_counter(), epochs_of(program)
+    while not run.attempt_ended and not paused(run):
+        done = epochs.run(run.job.config.epochs - run.epoch)
+        better = _advance(run, done, progress)
+        if better is not None:
+            epochs.keep(better)
+        clock = _add_time(run, clock)
+        if checkpointer and checkpointer.due(len(done)) and not run.attempt_ended:
+            _save(checkpointer, runs, snapshots | {place: program.snapshot()})
     del epochs  # its memory first, then that of the next
-    snapshots |= {active[row]: program.snapshot(row) for row in running}
-    ended = [row for row in range(len(active)) if row not in running]
-    _end_attempts(program, ended)
-    _share_time(clock, [program.runs[row] for row in ended])
+    if run.attempt_ended:
+        scores = None if run.attempt_diverged else program.scores()
+        run.end_attempt(scores, {name: value.cpu().clone() for name, value in program.kept.items()})
+    else:
+        snapshots[place] = program.snapshot()
+    _add_time(run, clock)
+
+
+def _advance(run: Run, done: Sequence[Figures], progress: Progress | None) -> int | None:
+    """Gives a run the figures of its epochs; returns the last one whose weights are to be kept."""
+    better = None
+    for position, figures in enumerate(done):
+        if run.attempt_ended:
+            break
+        if run.update(*figures):
+            better = position
+        if progress and not run.attempt_diverged:
+            progress(run.job, run.history[-1])
+    return better
+
+
+def _add_time(run: Run, clock: float) -> float:
+    """Counts the time since ``clock``; returns the time."""
+    now = time.perf_counter()
+    run.seconds += now - clock
+    return now
 
 
 def _check_best_states(task: Task, runs: Sequence[Run]) -> None:
@@ -230,54 +227,6 @@ def _check_best_states(task: Task, runs: Sequence[Run]) -> None:
         own = shapes(task.example(resumed[0].job.config).state_dict())
         if not all(shapes(run.best_state) == (own if run.best is not None else {}) for run in resumed):
             raise other_model()
-
-
-def _check_settings(configs: Sequence[TrainConfig]) -> None:
-    first, *others = (config.to_dict() for config in configs)
-    differing = [key for key in first if key not in OWN_SETTINGS and any(own[key] != first[key] for own in others)]
-    if differing:
-        raise AsgatError(
-            "Runs that are stacked may differ in lr, weight_decay and dropout only, but these differ in "
-            f"{', '.join(differing)}; train them one after the other."
-        )
-
-
-def _advance(
-    runs: Sequence[Run], running: Sequence[int], done: Sequence[Sequence[Any]], progress: Progress | None
-) -> dict[int, int]:
-    """Gives every run the figures of its epochs; returns those with new weights to keep, and after which epoch."""
-    better: dict[int, int] = {}
-    for position, figures in enumerate(done):
-        for row in running:
-            run = runs[row]
-            if run.attempt_ended:
-                continue
-            if run.update(*figures[row]):
-                better[row] = position
-            if progress and not run.attempt_diverged:
-                progress(run.job, run.history[-1])
-    return better
-
-
-def _recompose(program: Program | ProgramGroup, running: int) -> bool:
-    """Whether to go on with a new program of the runs that are left; on CUDA that must be recorded again."""
-    return running <= len(program.runs) / 2 if program.capturable else running < len(program.runs)
-
-
-def _share_time(clock: float, runs: Sequence[Run]) -> float:
-    """Divides the time since ``clock`` among runs; returns the time."""
-    now = time.perf_counter()
-    for run in runs:
-        run.seconds += (now - clock) / len(runs)
-    return now
-
-
-def _end_attempts(program: Program | ProgramGroup, rows: Sequence[int]) -> None:
-    sound = [row for row in rows if not program.runs[row].attempt_diverged]
-    scores = dict(zip(sound, program.scores(sound), strict=True)) if sound else {}
-    for row in rows:
-        state = {name: value.cpu().clone() for name, value in program.kept[row].items()}
-        program.runs[row].end_attempt(scores.get(row), state)
 
 
 def _save(checkpointer: Checkpointer, runs: Sequence[Run], snapshots: dict[int, State]) -> None:

@@ -1,7 +1,7 @@
 """One run from its first epoch to its result: early stopping, restarts and what is reported.
 
-Every way of training (one model, many stacked runs, ranks) drives this state machine with the losses and
-scores of its epochs, so that the rules exist once.
+Every way of training (one process, ranks) drives this state machine with the losses and scores of its epochs, so that
+the rules exist once.
 """
 
 import math
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from torch import Tensor, nn
+from torch import Tensor
 
 from asgat.config import TrainConfig
 from asgat.data.dataset import Split
@@ -125,7 +125,6 @@ class Run:
         attempt_ended: the attempt is over, and waits for :meth:`end_attempt`.
         finished: there is nothing left to train.
         reported: the result was returned to the caller; checkpoints no longer hold the run.
-        module: the model of this attempt as it was built, once it is.
     """
 
     def __init__(self, job: Job, baseline: float) -> None:
@@ -142,7 +141,6 @@ class Run:
         self.epoch = self.best_epoch = 0
         self.stopping = EarlyStopping(self.job.config.patience, self.job.config.stop_on == "score")
         self.attempt_diverged = False
-        self.module: nn.Module | None = None
 
     @property
     def seed(self) -> int:
@@ -173,7 +171,7 @@ class Run:
             self.best_state = state
         learned = self.best is not None and (self.best["val_score"] > self.baseline or self.best["val_score"] == 1.0)
         if learned or self.attempt >= self.job.config.max_restarts:
-            self.finished, self.module = True, None
+            self.finished = True
         else:
             self.attempt += 1
             self._begin_attempt()

@@ -15,14 +15,14 @@ from asgat.data.dataset import Dataset, Split
 from asgat.data.digest import dataset_digest
 from asgat.errors import AsgatError
 from asgat.files.lock import locked
-from asgat.memory import available_memory
 from asgat.nn.memory_plan import plan
 from asgat.nn.registry import model_spec
+from asgat.threads import thread_limit
 from asgat.training.checkpoint import Checkpointer
+from asgat.training.epoch_threads import epoch_threads
 from asgat.training.inputs import check_direction, make_inputs
-from asgat.training.lanes import Layout
 from asgat.training.loop import train_jobs
-from asgat.training.program import CapturedEpochs, Task
+from asgat.training.program import Task
 from asgat.training.result import describe_settings, result_row, run_figures, summarise
 from asgat.training.run_directory import RunDirectory
 from asgat.training.run_state import DivergedError, Epoch, Job, State, run_seed
@@ -98,13 +98,13 @@ def run(
             jobs = [Job(splits[i], run_seed(seed, i, len(dataset.splits)), config, i) for i in missing]
             progress = callbacks.progress
             report = None if progress is None else lambda job, epoch: progress(job.run, epoch)
-            outcomes = train_jobs(task, jobs, runs_at_once(task, dataset, config), report, checkpointer)
+            outcomes = train_jobs(task, jobs, report, checkpointer)
             held.enter_context(closing(outcomes))
             for position, outcome in outcomes:
                 if isinstance(outcome, DivergedError):
                     raise outcome
                 i = missing[position]
-                with Layout.of(task, config).limit():
+                with thread_limit(epoch_threads(task, config)):
                     figures = run_figures(task, config, splits[i], outcome)
                 row = result_row(i, figures, device)
                 if callbacks.finished:
@@ -141,17 +141,6 @@ def make_task(
         return model_spec(model).make(own, *model_sizes(dataset).values())
 
     return Task(build, inputs, torch.from_numpy(dataset.y).to(device), dataset.metric)
-
-
-def runs_at_once(task: Task, dataset: Dataset, config: TrainConfig) -> int | None:
-    """How many runs fit half of the free memory together; None where any number does, or the free memory is unknown."""
-    device = task.y.device
-    free = available_memory(device)
-    if free is None or not isinstance(config, SpectralConfig):
-        return None
-    weights = sum(4 * parameter.numel() for parameter in task.example(config.replace(members=1)).parameters())
-    each = step_bytes(dataset, config, device) + (CapturedEpochs.chunk + 6) * weights
-    return max(1, free // 2 // max(each, 1))
 
 
 def step_bytes(dataset: Dataset, config: TrainConfig, device: torch.device) -> int:

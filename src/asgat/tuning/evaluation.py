@@ -16,7 +16,7 @@ from asgat.errors import AsgatError
 from asgat.training.inputs import make_features, prepare_graph
 from asgat.training.loop import train_jobs
 from asgat.training.run_state import Job, RunResult, run_seed
-from asgat.training.runner import make_task, runs_at_once, split_number
+from asgat.training.runner import make_task, split_number
 
 # Settings that do not change what a model precomputes from the graph; all others are assumed to.
 GRAPH_INDEPENDENT = {"lr", "weight_decay", "dropout", "hidden", "layers", "heads", "out_heads", "k", "elu", "root"}
@@ -75,7 +75,7 @@ class Evaluation:
     def __call__(self, config: TrainConfig) -> TrialScore:
         jobs = [Job(split, seed, config) for split, seed in self.splits]
         task = make_task(self.dataset, self.model, config, self.device, inputs=self.inputs(config))
-        outcomes = dict(train_jobs(task, jobs, runs_at_once(task, self.dataset, config)))
+        outcomes = dict(train_jobs(task, jobs))
         return self._score([outcomes[number] for number in range(len(jobs))])
 
     def inputs(self, config: TrainConfig) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""CUDA kernel of :class:`asgat.training.adam.Adam`: many parameters of all runs in one launch."""
+"""CUDA kernel of :class:`asgat.training.adam.Adam`: many parameters in one launch."""
 
 import math
 
@@ -17,32 +17,31 @@ def adam_step(
     Args:
         value, mean, square: parameters and the two moments, one dimension each.
         grad: gradients of some of the parameters, one dimension.
-        blocks: begin, end and run of each program's entries, and where their gradients begin, [programs, 4].
-        rates: learning rate and weight decay of each run, [runs, 2], in double precision.
-        steps: number of this step for each run, [runs, parameters]; the first column counts.
+        blocks: begin and end of each program's entries, and where their gradients begin, [programs, 3].
+        rates: learning rate and weight decay, [2], in double precision.
+        steps: number of this step, of which the first entry counts, [parameters].
         size: entries per program at most, a power of two.
     """
     with torch.cuda.device(value.get_device()):
         _adam_kernel[(blocks.size(0),)](
-            value, grad, mean, square, blocks, rates, steps, steps.stride(0), BETA1=beta1, BETA2=beta2,
+            value, grad, mean, square, blocks, rates, steps, BETA1=beta1, BETA2=beta2,
             LOG_BETA1=math.log(beta1), LOG_BETA2=math.log(beta2), EPS=eps, DECOUPLED=decoupled, BLOCK=size,
         )  # fmt: skip
 
 
-@triton.jit(do_not_specialize=["stride"])  # type: ignore[untyped-decorator,unused-ignore]
+@triton.jit  # type: ignore[untyped-decorator,unused-ignore]
 def _adam_kernel(
     value: tl.tensor, grad: tl.tensor, mean: tl.tensor, square: tl.tensor, blocks: tl.tensor, rates: tl.tensor,
-    steps: tl.tensor, stride: tl.tensor, BETA1: tl.constexpr, BETA2: tl.constexpr, LOG_BETA1: tl.constexpr,
+    steps: tl.tensor, BETA1: tl.constexpr, BETA2: tl.constexpr, LOG_BETA1: tl.constexpr,
     LOG_BETA2: tl.constexpr, EPS: tl.constexpr, DECOUPLED: tl.constexpr, BLOCK: tl.constexpr,
 ) -> None:  # fmt: skip
-    block = blocks + 4 * tl.program_id(0)
+    block = blocks + 3 * tl.program_id(0)
     place = tl.load(block) + tl.arange(0, BLOCK)
     within = place < tl.load(block + 1)
-    run = tl.load(block + 2)
-    rate, decay = tl.load(rates + 2 * run), tl.load(rates + 2 * run + 1)
-    count = tl.load(steps + run * stride).to(tl.float64)
+    rate, decay = tl.load(rates), tl.load(rates + 1)
+    count = tl.load(steps).to(tl.float64)
     p = tl.load(value + place, mask=within, other=0.0)
-    g = tl.load(grad + tl.load(block + 3) + tl.arange(0, BLOCK), mask=within, other=0.0)
+    g = tl.load(grad + tl.load(block + 2) + tl.arange(0, BLOCK), mask=within, other=0.0)
     m = tl.load(mean + place, mask=within, other=0.0)
     v = tl.load(square + place, mask=within, other=0.0)
     if DECOUPLED:
