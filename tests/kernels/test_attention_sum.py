@@ -4,35 +4,32 @@ import pytest
 import torch
 from tests.kernels.devices import close_for_any_threads
 
-from asgat.kernels import dropout_runs, dropout_seeds
 from asgat.kernels.attention_sum import attention_sum, fits_attention_sum
 from asgat.kernels.cpu import attention_sum as kernels
+from asgat.kernels.dropout import dropout
 
-P = (0.3, 0.0, 0.6)
-SEED = torch.tensor([3, 2**61 + 5, 7])
+P = 0.3
 
 
-def inputs(runs=3, heads=2, rows=150, size=5, nodes=170, width=7, dtype=torch.float64, index_dtype=torch.int32):
+def inputs(heads=2, rows=150, size=5, nodes=170, width=7, dtype=torch.float64, index_dtype=torch.int32):
     torch.manual_seed(0)
-    score = torch.randn(runs, heads, rows, size, dtype=dtype)
-    score[..., 0, 3:] = -torch.inf  # padding
-    index = torch.randint(nodes, (rows, runs, heads, size), dtype=index_dtype).movedim(0, 2)
-    x, bias = torch.randn(runs, nodes, width, dtype=dtype), torch.randn(runs, heads, width, dtype=dtype)
+    score = torch.randn(heads, rows, size, dtype=dtype)
+    score[:, 0, 3:] = -torch.inf  # padding
+    index = torch.randint(nodes, (rows, heads, size), dtype=index_dtype).transpose(0, 1)
+    x, bias = torch.randn(nodes, width, dtype=dtype), torch.randn(heads, width, dtype=dtype)
     return score.requires_grad_(), index, x.requires_grad_(), bias.requires_grad_()
 
 
-def plain(score, index, x, bias, p=None, seed=SEED):
-    weight = score.softmax(-1)
-    if p is not None:
-        weight = dropout_runs(weight, torch.tensor(p, dtype=torch.float64), seed[: len(p)])
-    gathered = torch.stack([own[at.long()] for own, at in zip(x, index, strict=True)])
-    out = (weight.unsqueeze(-1) * gathered).sum(-2).transpose(1, 2)
-    return out if bias is None else out + bias.unsqueeze(1)
+def plain(score, index, x, bias, p=0.0):
+    torch.manual_seed(3)
+    weight = dropout(score.softmax(-1), p)
+    out = (weight.unsqueeze(-1) * x[index.long()]).sum(-2).transpose(0, 1)
+    return out if bias is None else out + bias
 
 
-def fused(score, index, x, bias, p=None, seed=SEED):
-    with dropout_seeds(lambda: seed[: score.size(0)]):
-        return attention_sum(score, index, x, bias, 0.0 if p is None else p)
+def fused(score, index, x, bias, p=0.0):
+    torch.manual_seed(3)
+    return attention_sum(score, index, x, bias, p)
 
 
 def gradients(out, wanted):
@@ -40,7 +37,7 @@ def gradients(out, wanted):
     return torch.autograd.grad((out * factor).sum(), wanted)
 
 
-@pytest.mark.parametrize("p", [None, P], ids=["all", "dropout"])
+@pytest.mark.parametrize("p", [0.0, P], ids=["all", "dropout"])
 @pytest.mark.parametrize("index_dtype", [torch.int32, torch.int64])
 @pytest.mark.parametrize("biased", [True, False], ids=["bias", "plain"])
 @pytest.mark.parametrize("scattered", [kernels.SCATTERED, 0], ids=["at random", "by buckets"])
@@ -73,27 +70,11 @@ def test_only_what_needs_a_gradient_gets_one():
     assert torch.equal(to_x, gradients(fused(score, index, x, None), [x])[0])
 
 
-@pytest.mark.parametrize("scattered", [kernels.SCATTERED, 0], ids=["at random", "by buckets"])
-def test_a_run_is_computed_to_the_last_bit_as_alone(scattered, monkeypatch):
-    monkeypatch.setattr(kernels, "SCATTERED", scattered)
-    score, index, x, bias = inputs(dtype=torch.float32)
-    out = fused(score, index, x, bias, P)
-    together = gradients(out, [score, x, bias])
-    factor = torch.linspace(-1, 1, out.numel()).view_as(out)
-    for run in range(3):
-        own = [part[run : run + 1].detach() for part in (score, index, x, bias)]
-        learned = [part.requires_grad_() for part in (own[0], *own[2:])]
-        alone = fused(own[0], own[1], own[2], own[3], (P[run],), SEED[run : run + 1])
-        assert torch.equal(alone[0], out[run])
-        found = torch.autograd.grad((alone * factor[run]).sum(), learned)
-        assert all(torch.equal(a[0], b[run]) for a, b in zip(found, together, strict=True))
-
-
 def test_several_threads():
-    score, index, x, bias = inputs(runs=1, rows=20_000, nodes=20_000, size=8, width=16, dtype=torch.float32)
+    score, index, x, bias = inputs(rows=20_000, nodes=20_000, size=8, width=16, dtype=torch.float32)
 
     def compute():
-        out = fused(score, index, x, bias, (0.3,))
+        out = fused(score, index, x, bias, P)
         return out.detach(), *gradients(out, [score, x, bias])
 
     close_for_any_threads(compute)

@@ -14,7 +14,7 @@ from asgat.kernels.chebyshev import _chebyshev_filter, _chebyshev_filter_grad
 from asgat.kernels.cpu import chebyshev as cpu
 
 CUDA = DEVICES[1]
-SHAPES = [(1, 1, 1, 1), (1, 2, 2, 3), (2, 3, 3, 4), (3, 2, 1, 5), (2, 4, 4, 33)]  # runs, heads, signals, features
+SHAPES = [(1, 1, 1), (2, 2, 3), (3, 3, 4), (2, 1, 5), (4, 4, 33)]  # heads, signals, features
 
 
 def matrix(graph: Graph, device: str = "cpu", dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor, Tensor]:
@@ -25,10 +25,10 @@ def matrix(graph: Graph, device: str = "cpu", dtype: torch.dtype = torch.float64
 
 
 def problem(graph, shape, order, device="cpu", dtype=torch.float64):
-    runs, heads, signals, features = shape
+    heads, signals, features = shape
     generator = torch.Generator().manual_seed(0)
-    c = torch.randn(runs, heads, order + 1, dtype=dtype, generator=generator).to(device)
-    x = torch.randn(runs, graph.num_nodes, signals, features, dtype=dtype, generator=generator).to(device)
+    c = torch.randn(heads, order + 1, dtype=dtype, generator=generator).to(device)
+    x = torch.randn(graph.num_nodes, signals, features, dtype=dtype, generator=generator).to(device)
     return c.requires_grad_(), x.requires_grad_()
 
 
@@ -36,9 +36,9 @@ def dense_filter(graph, c, x):
     """Chebyshev polynomials as cosines of the eigenvalues' arc cosines."""
     value, vector = np.linalg.eigh(-graph.normalised_adjacency.toarray())
     angle, u = torch.from_numpy(np.arccos(value.clip(-1, 1))).to(x), torch.from_numpy(vector).to(x)
-    response = torch.stack([torch.cos(i * angle) for i in range(c.size(2))])
-    full = torch.einsum("rhi,in,vn,un->rhvu", c, response, u, u)
-    return torch.einsum("rhvu,ruhf->rvhf", full, x.expand(-1, -1, c.size(1), -1))
+    response = torch.stack([torch.cos(i * angle) for i in range(c.size(1))])
+    full = torch.einsum("hi,in,vn,un->hvu", c, response, u, u)
+    return torch.einsum("hvu,uhf->vhf", full, x.expand(-1, c.size(0), -1))
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -77,7 +77,7 @@ def test_rows_that_are_filled_in_count_as_those_they_copy(device, signals):
     moved = torch.arange(graph.num_nodes)[::2]
     number = torch.arange(graph.num_nodes)
     number[moved] = graph.num_nodes + torch.arange(len(moved))
-    c, x = problem(graph, (1, 2, signals, 3), 4, device)
+    c, x = problem(graph, (2, signals, 3), 4, device)
     boundary = Mirror(moved)
     out = chebyshev_filter(indptr, number.to(device)[index], value, c, x, boundary)
     assert boundary.fills == 4, "once per order"
@@ -107,7 +107,7 @@ def test_the_plain_form_agrees(device):
 
 def test_the_operators_are_registered():
     graph = ZOO["generic"]
-    c, x = problem(graph, (2, 2, 2, 3), 3)
+    c, x = problem(graph, (2, 2, 3), 3)
     opcheck(_chebyshev_filter, *matrix(graph), c, x)
     opcheck(_chebyshev_filter_grad, *matrix(graph), c.detach(), x.detach(), x.detach())
 
@@ -131,24 +131,24 @@ def test_blocks_of_rows_change_nothing_but_the_sums_over_nodes(monkeypatch, shap
 def test_a_head_does_not_depend_on_the_others(monkeypatch, rows):
     monkeypatch.setattr(cpu, "ROWS", rows)
     graph = Graph.from_edges(np.random.default_rng(0).integers(0, 500, (2, 2000)), 500)
-    c, x = problem(graph, (1, 4, 4, 3), 6, dtype=torch.float32)
+    c, x = problem(graph, (4, 4, 3), 6, dtype=torch.float32)
     arrays = matrix(graph, dtype=torch.float32)
     out = chebyshev_filter(*arrays, c, x)
     gradients = torch.autograd.grad(out.sin().sum(), (c, x))
     for head in range(4):
         own = slice(head, head + 1)
-        alone = chebyshev_filter(*arrays, c[:, own], x[:, :, own])
-        assert torch.equal(alone, out[:, :, own])
+        alone = chebyshev_filter(*arrays, c[own], x[:, own])
+        assert torch.equal(alone, out[:, own])
         single = torch.autograd.grad(alone.sin().sum(), (c, x))
-        assert torch.equal(single[0][:, own], gradients[0][:, own])
-        assert torch.equal(single[1][:, :, own], gradients[1][:, :, own])
+        assert torch.equal(single[0][own], gradients[0][own])
+        assert torch.equal(single[1][:, own], gradients[1][:, own])
 
 
 @pytest.mark.parametrize("rows", [512, cpu.ROWS])
 def test_several_threads(monkeypatch, rows):
     monkeypatch.setattr(cpu, "ROWS", rows)
     graph = Graph.from_edges(np.random.default_rng(0).integers(0, 3000, (2, 9000)), 3000)
-    c, x = problem(graph, (1, 2, 2, 32), 4, dtype=torch.float32)
+    c, x = problem(graph, (2, 2, 32), 4, dtype=torch.float32)
     arrays = matrix(graph, dtype=torch.float32)
 
     def step():
@@ -160,7 +160,7 @@ def test_several_threads(monkeypatch, rows):
 
 def test_other_precisions_are_promoted():
     graph = ZOO["generic"]
-    c, x = (part.detach() for part in problem(graph, (1, 2, 2, 3), 3))
+    c, x = (part.detach() for part in problem(graph, (2, 2, 3), 3))
     arrays = matrix(graph)
     assert chebyshev_filter(*arrays, c.half(), x.bfloat16()).dtype == torch.float32
     assert chebyshev_filter(*arrays, c, x.float()).dtype == torch.float64
@@ -169,7 +169,7 @@ def test_other_precisions_are_promoted():
 @pytest.mark.parametrize("device", [CUDA])
 def test_it_can_be_captured(device):
     graph = ZOO["generic"]
-    c, x = problem(graph, (2, 2, 2, 16), 3, device, torch.float32)
+    c, x = problem(graph, (2, 2, 16), 3, device, torch.float32)
     arrays = matrix(graph, device, torch.float32)
 
     def step():

@@ -4,10 +4,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.kernels.devices import DEVICES, close_for_any_threads
+from tests.kernels.devices import CUDA, DEVICES, captured, close_for_any_threads
 from torch import Tensor
 
-from asgat.kernels import dropout, dropout_runs, dropout_seeds, plain
+from asgat.kernels import plain
+from asgat.kernels.dropout import draw_seed, dropout, seeded_dropout
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -73,72 +74,35 @@ def test_several_threads() -> None:
     close_for_any_threads(compute)
 
 
-# -- several runs at once ---------------------------------------------------------------------------
-
-
-def drawn_alone(x: Tensor, p: Tensor, seed: int) -> tuple[list[Tensor], Tensor]:
-    """What single runs make of x, each with a generator of its own, and the seeds they drew."""
-    outputs, seeds = [], []
-    for run, share in enumerate(p.tolist()):
-        torch.manual_seed(seed + run)
-        seeds.append(torch.randint(2**62, ()))
-        torch.manual_seed(seed + run)
-        outputs.append(dropout(x[run % len(x)], share))
-    return outputs, torch.stack(seeds)
+# -- seeds ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("shared", [False, True])
-def test_runs_have_the_masks_they_have_alone(device: str, dtype: torch.dtype, shared: bool) -> None:
-    p = torch.tensor([0.0, 0.3, 0.9], dtype=torch.float64)
-    x = torch.randn(1 if shared else 3, 50, 41).to(dtype)
-    alone, seeds = drawn_alone(x, p, seed=5)
+@pytest.mark.parametrize("p", [0.3, 0.9])
+def test_a_seed_gives_the_same_mask_on_every_device(device: str, dtype: torch.dtype, p: float) -> None:
+    x = torch.randn(50, 41).to(dtype)
+    torch.manual_seed(5)
+    expected = dropout(x, p)
+    torch.manual_seed(5)
+    seed = draw_seed(torch.device("cpu"))
     held = x.to(device).requires_grad_()
-    together = dropout_runs(held, p.to(device), seeds.to(device))
-    assert torch.equal(together.detach().cpu(), torch.stack(alone))
-    assert torch.equal(plain.dropout_runs(x.flatten(1), p, seeds).view(3, 50, 41), torch.stack(alone))
-    factor = torch.randn(together.shape, dtype=dtype, device=device)
-    (grad,) = torch.autograd.grad((together * factor).sum(), held)
-    ones = dropout_runs(torch.ones_like(together), p.to(device), seeds.to(device))
-    expected = factor * ones
-    torch.testing.assert_close(grad, expected.sum(dim=0, keepdim=True) if shared else expected)
+    out = seeded_dropout(held, p, seed.to(device))
+    assert torch.equal(out.detach().cpu(), expected)
+    assert torch.equal(plain.dropout(x.flatten(), p, seed).view(50, 41), expected)
+    factor = torch.randn(out.shape, dtype=dtype, device=device)
+    (grad,) = torch.autograd.grad((out * factor).sum(), held)
+    torch.testing.assert_close(grad, factor * seeded_dropout(torch.ones_like(out), p, seed.to(device)))
 
 
-def test_given_seeds_are_asked_for_once_per_dropout_of_stacked_runs() -> None:
-    x = torch.randn(2, 400)
-    asked: list[int] = []
-
-    def seeds() -> Tensor:
-        asked.append(len(asked))
-        return torch.tensor([7, 8 + len(asked)])
-
-    with dropout_seeds(seeds):
-        first, second = dropout(x, (0.5, 0.5)), dropout(x, (0.5, 0.5))
-        dropout(x, (0.0, 0.0))
-        dropout(x, (0.5, 0.5), training=False)
-        dropout(x, 0.5)
-    assert asked == [0, 1]
-    assert torch.equal(first[0], second[0])
-    assert not torch.equal(first[1], second[1])
+@pytest.mark.parametrize("device", [CUDA])
+def test_every_replay_of_a_recorded_graph_draws_another_mask(device: str) -> None:
+    x = torch.ones(10_000, device=device)
     torch.manual_seed(0)
-    free = dropout(x, (0.5, 0.5))
-    assert asked == [0, 1], "outside of it they come from PyTorch's generator"
-    torch.manual_seed(0)
-    assert torch.equal(dropout(x, (0.5, 0.5)), free)
-
-
-@pytest.mark.parametrize("device", DEVICES)
-def test_a_stack_of_one_drops_as_a_single_run(device: str) -> None:
-    x = torch.randn(30, 7)
-    torch.manual_seed(2)
-    expected = dropout(x, 0.4)
-    torch.manual_seed(2)
-    seed = torch.randint(2**62, (1,)).to(device)
-    with dropout_seeds(lambda: seed):
-        assert torch.equal(dropout(x.to(device), (0.4,)).cpu(), expected)
-
-
-def test_runs_with_several_threads() -> None:
-    x, p, seeds = torch.randn(3, 400_000), torch.full((3,), 0.4).double(), torch.tensor([1, 2**61, 3])
-    close_for_any_threads(lambda: (dropout_runs(x, p, seeds),))
+    graph, (out,) = captured(lambda: (dropout(x, 0.5),))
+    drawn = []
+    for _ in range(2):
+        graph.replay()
+        drawn.append(out.clone())
+    assert abs(float((drawn[0] == 0).float().mean()) - 0.5) < 0.05
+    assert not torch.equal(*drawn)

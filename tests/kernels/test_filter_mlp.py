@@ -5,9 +5,7 @@ import torch
 from tests.kernels.devices import DEVICES
 
 from asgat.filters import MLPFilter
-from asgat.filters.filter_stack import FilterStack
 from asgat.kernels.filter_mlp import MAX_WIDTH, fits_one_kernel, mlp_coefficients
-from asgat.nn.stacking import stack
 from asgat.spectral.chebyshev_interpolation import ChebyshevInterpolation
 
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
@@ -16,11 +14,11 @@ HIDDEN = [(20,), (64, 64), (32, 64, 32), (5, 7, 3)]
 OUTPUTS = [("none", False), ("relu", False), ("none", True)]
 
 
-def filters(hidden, output, exact_bias, count=3, heads=3):
+def filter_of(hidden, output, exact_bias):
     torch.manual_seed(0)
-    made = [MLPFilter(heads, hidden, output, exact_bias) for _ in range(count)]
+    made = MLPFilter(3, hidden, output, exact_bias)
     with torch.no_grad():
-        for value in (value for one in made for value in one.parameters()):
+        for value in made.parameters():
             value.add_(0.3 * torch.randn_like(value))
     return made
 
@@ -47,7 +45,7 @@ def plain(one, frequency, matrix):
 @pytest.mark.parametrize("hidden", HIDDEN, ids=str)
 @pytest.mark.parametrize(("output", "exact_bias"), OUTPUTS)
 def test_the_kernel_computes_what_the_filter_does_in_double_precision(hidden, output, exact_bias, device):
-    (one,) = filters(hidden, output, exact_bias, count=1)
+    one = filter_of(hidden, output, exact_bias)
     wide = ChebyshevInterpolation(9, dtype=torch.float64)
     expected = plain(one.double(), wide.points, wide.transform)
     wanted = gradients(expected, list(one.parameters()))
@@ -65,31 +63,11 @@ def test_the_kernel_computes_what_the_filter_does_in_double_precision(hidden, ou
         torch.testing.assert_close(got.double().cpu(), want, rtol=1e-4, atol=1e-4)
 
 
-@on_devices
-@pytest.mark.parametrize("runs", [3, MAX_WIDTH + 1])
-@pytest.mark.parametrize(("output", "exact_bias"), OUTPUTS)
-def test_stacked_runs_have_their_own_coefficients_and_gradients(output, exact_bias, runs, device):
-    made = [one.to(device) for one in filters((32, 64, 32), output, exact_bias, runs)]
-    points = ChebyshevInterpolation(9, device=device)
-    single = [points.coefficients(one) for one in made]
-    wanted = gradients(torch.cat(single), [p for one in made for p in one.parameters()])
-    for one in made:
-        one.stackable = True  # as part of a layer
-    together = stack(made)
-    assert together._for_one_kernel(points.points.float()) is not None
-    found = points.coefficients(FilterStack(together, len(made)))
-    torch.testing.assert_close(found, torch.cat(single))
-    of_stack = gradients(found, list(together.parameters()))
-    per_run = [value for run in range(len(made)) for value in (part[run] for part in of_stack)]
-    torch.testing.assert_close(per_run, list(wanted), rtol=1e-4, atol=1e-4)
-
-
 def test_another_precision_keeps_to_pytorch():
-    (one,) = filters((8, 8), "none", False, count=1)
+    one = filter_of((8, 8), "none", False)
     points = torch.linspace(0, 2, 9)
     assert one._for_one_kernel(points) is not None
     assert not fits_one_kernel(points, "none", one.double()._weights_and_biases())
-    assert one.stack_transformed(points, torch.eye(9)) is None
 
 
 @on_devices
@@ -108,10 +86,10 @@ def test_large_filters_other_activations_and_subclasses_keep_to_pytorch(device):
 
 @needs_cuda
 def test_the_compiler_takes_it_as_one_operator():
-    (one,) = filters((8, 8), "none", False, count=1)
+    one = filter_of((8, 8), "none", False)
     one.cuda()
     points = torch.linspace(0, 2, 9, device="cuda")
     matrix = torch.eye(9, device="cuda")
-    layers = [value.detach().unsqueeze(0) for value in one._weights_and_biases()]
+    layers = [value.detach() for value in one._weights_and_biases()]
     compiled = torch.compile(lambda *own: mlp_coefficients(points, matrix, "none", False, own), fullgraph=True)
-    torch.testing.assert_close(compiled(*layers)[0], one(points).t())
+    torch.testing.assert_close(compiled(*layers), one(points).t())

@@ -126,26 +126,6 @@ def test_a_bias_is_added_in_turn(device: str, b: int, biases: int, k: int, f: in
         torch.testing.assert_close(a, c)
 
 
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize(("runs", "b", "biases", "f"), [(3, 2, 4, 5), (2, 300, 1, 3), (1, 4, 3, 2), (2, 0, 2, 4)])
-def test_stacked_runs_have_each_their_biases(device: str, runs: int, b: int, biases: int, f: int) -> None:
-    x, index, weight = problem(6, runs * b * biases, 3, f, torch.float32, device)
-    bias = torch.randn(runs, biases, f, device=device, requires_grad=True)
-    out = gather_sum(x, index, weight, bias)
-    direction = torch.linspace(-1, 2, out.numel(), device=device).view_as(out)
-    (grad,) = torch.autograd.grad(out, bias, direction)
-    rows = b * biases
-    for run in range(runs):
-        own = bias[run].detach().requires_grad_()
-        part = slice(run * rows, (run + 1) * rows)
-        expected = gather_sum(x, index[part], weight[part], own)
-        (expected_grad,) = torch.autograd.grad(expected, own, direction[part])
-        assert torch.equal(out[part], expected)
-        if device == "cpu":
-            assert torch.equal(grad[run], expected_grad)
-        torch.testing.assert_close(grad[run], expected_grad)
-
-
 @pytest.mark.parametrize("bad", [-1, 7])
 def test_indices_out_of_range_are_refused(bad: int) -> None:
     x, index, weight = problem()

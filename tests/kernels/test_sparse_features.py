@@ -1,6 +1,5 @@
 """SparseFeatures against the dense matrix it stands for."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,6 @@ import scipy.sparse as sp
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.kernels.devices import DEVICES
 
 from asgat.errors import AsgatError
 from asgat.kernels.sparse_features import SparseFeatures, features_tensor
@@ -127,33 +125,3 @@ def test_shapes_that_do_not_fit_are_refused() -> None:
         SparseFeatures.from_dense(np.ones(3))
     with pytest.raises(AsgatError, match="multiplied"):
         SparseFeatures.from_dense(np.ones((2, 3))).matmul(torch.ones(2, 2))
-
-
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("shared", [False, True])
-def test_products_of_stacked_runs_are_each_runs_own(device: str, shared: bool) -> None:
-    x = matrix(40, 30)
-    x[1], x[:, 2] = 0.0, 0.0  # a row and a column without entries
-    features = SparseFeatures.from_dense(x, device, torch.float64)
-    runs = features if shared else features.dropout((0.0, 0.5, 0.9))
-    weight = torch.randn(3, 30, 5, dtype=torch.float64, device=device, requires_grad=True)
-    factor = torch.randn(3, 40, 5, dtype=torch.float64, device=device)
-    out = runs.matmul(weight)
-    (grad,) = torch.autograd.grad((out * factor).sum(), weight)
-    for run in range(3):
-        alone = features if shared else replace(features, value=runs.value[run])
-        own = weight[run].detach().clone().requires_grad_()
-        expected = alone.matmul(own)
-        (expected_grad,) = torch.autograd.grad((expected * factor[run]).sum(), own)
-        assert torch.equal(out[run], expected)
-        assert torch.equal(grad[run], expected_grad)
-
-
-def test_dropout_of_stacked_runs() -> None:
-    x = SparseFeatures.from_dense(matrix(20, 10), dtype=torch.float64)
-    dropped = x.dropout((0.0, 0.5))
-    assert torch.equal(dropped.value[0], x.value)
-    assert not torch.equal(dropped.value[1], x.value)
-    assert dropped.shape == x.shape
-    assert x.dropout((0.0, 0.0)) is x
-    assert x.dropout((0.5,)).value.shape == x.value.shape, "a stack of one is as a single run"

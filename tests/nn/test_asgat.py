@@ -15,7 +15,6 @@ from asgat.filters import HeatFilter
 from asgat.nn import ASGAT, ASGATConv
 from asgat.nn.asgat import with_adjacency
 from asgat.nn.attention import SparseAttention
-from asgat.nn.stacking import stack
 from asgat.spectral import ExactOperator
 
 GRAPH = ZOO["generic"]
@@ -269,9 +268,6 @@ def test_copies_after_a_forward_with_a_cached_operator(copied):
     with torch.no_grad():
         other.convs[0].weight.zero_()
     assert torch.equal(net(X, GRAPH), expected)
-    stacked = stack([net, other])
-    logits = stacked(X, GRAPH)
-    assert torch.equal(copied(stacked)(X, GRAPH), logits)
 
 
 @pytest.mark.parametrize(

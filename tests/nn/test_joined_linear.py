@@ -9,10 +9,8 @@ from torch import Tensor
 
 from asgat.graph import Graph
 from asgat.kernels import gather_linear
-from asgat.kernels.dropout import dropout_seeds
 from asgat.nn import ASGATDeep, joined_linear
 from asgat.nn.joined_linear import IN_BLOCKS, in_blocks
-from asgat.nn.stacking import stack
 
 kernel = importlib.import_module("asgat.kernels.gather_linear")
 CHANNELS = ["attention", "attention+filters", "attention+filters+mean", "filters"]
@@ -67,24 +65,6 @@ def test_they_are_used_where_rounding_may_depend_on_blocks(monkeypatch, in_small
     with torch.autocast("cpu", torch.bfloat16):
         model()(X, graph(False))
     assert len(used) == 2
-
-
-@pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("runs", [1, 3])
-def test_stacked_runs_are_those_of_single_ones_to_the_last_bit(in_small_blocks, runs, directed):
-    nets = [model(seed, directed) for seed in range(runs)]
-    operator = nets[0].operator_for(X, graph(directed))
-    seeds = torch.arange(runs)
-
-    def gradients(net, own):
-        with dropout_seeds(lambda: own):
-            out = net(X, operator)
-        return [out.detach(), *torch.autograd.grad(out.square().sum(), list(net.parameters()))]
-
-    together = gradients(stack(nets), seeds)
-    for run, net in enumerate(nets):
-        alone = gradients(stack([net]), seeds[run : run + 1])
-        assert all(torch.equal(own[0], both[run]) for own, both in zip(alone, together, strict=True))
 
 
 def test_large_graphs_on_the_cpu_are_joined_in_blocks():

@@ -296,6 +296,15 @@ def test_recorded_epochs_are_those_of_the_cpu():
 
 
 @needs_gpu
+def test_recorded_epochs_with_dropout_repeat_themselves():
+    chosen = jobs("asgat-plus", [{"dropout": 0.5}], epochs=20)
+    first, second = (train_all("asgat-plus", chosen, torch.float64, device="cuda")[0] for _ in range(2))
+    assert len({epoch.train_loss for epoch in first.history}) == len(first.history), "every replay draws other numbers"
+    for one, other in zip(first.history, second.history, strict=True):
+        assert one.train_loss == pytest.approx(other.train_loss, abs=1e-9)
+
+
+@needs_gpu
 def test_runs_learn_on_cuda():
     chosen = jobs("asgat-plus", [{}] * 4, epochs=60, patience=40, lr=0.05)
     found = train_all("asgat-plus", chosen, torch.float32, device="cuda")

@@ -90,19 +90,13 @@ class MLPFilter(SpectralFilter):
         two runs that differ in their last bit would diverge. Added to the coefficient, the bias stays zero.
         """
         if (own := self._for_one_kernel(frequency)) is not None:
-            layers = [value.unsqueeze(0) for value in own]
-            return mlp_coefficients(frequency, matrix, self.output_activation, self.exact_bias, layers).squeeze(0)
+            return mlp_coefficients(frequency, matrix, self.output_activation, self.exact_bias, own)
         if not self.exact_bias:
             return super().transformed(frequency, matrix)
         last = cast(nn.Linear, self.layers[-1])
         coefficients = F.linear(self._hidden(frequency), last.weight).t() @ matrix
         first = coefficients[:, :1] + last.bias.unsqueeze(1)
         return torch.cat([first, coefficients[:, 1:]], dim=1)
-
-    def stack_transformed(self, frequency: Tensor, matrix: Tensor) -> Tensor | None:
-        if (layers := self._for_one_kernel(frequency)) is None:
-            return None
-        return mlp_coefficients(frequency, matrix, self.output_activation, self.exact_bias, layers).flatten(0, 1)
 
     def _for_one_kernel(self, frequency: Tensor) -> list[Tensor] | None:
         """Weights and biases, if one kernel serves them; a subclass may compute something else."""

@@ -1,15 +1,11 @@
 """The base class of spectral filters."""
 
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, TypeVar
 
 from torch import Tensor, nn
 
 from asgat.errors import AsgatError, shown
-
-Module = TypeVar("Module", bound=nn.Module)
 
 
 class SpectralFilter(nn.Module, ABC):
@@ -36,11 +32,6 @@ class SpectralFilter(nn.Module, ABC):
         response: Tensor = self(frequency)
         return response.t() @ matrix
 
-    def stack_transformed(self, frequency: Tensor, matrix: Tensor) -> Tensor | None:
-        """What :meth:`transformed` gives for every run of a filter whose parameters are stacked, [runs · heads, m], if
-        the filter can compute that in one call; None otherwise."""
-        return None
-
     @property
     def fixed(self) -> bool:
         """Whether training does not change the responses; attention is then computed once."""
@@ -59,17 +50,3 @@ def build_filter(make: Callable[[int], SpectralFilter], heads: int) -> SpectralF
             f"heads and returns one, such as functools.partial(MyFilter, width=3); it is {shown(make)}."
         )
     return found
-
-
-def shallow_copy(module: Module) -> Module:
-    """A copy that shares everything, but can be given other parameters and buffers."""
-    copied = copy.copy(module)
-    children = {name: None if child is None else shallow_copy(child) for name, child in module._modules.items()}
-    vars(copied).update(_parameters=dict(module._parameters), _buffers=dict(module._buffers), _modules=children)
-    return copied
-
-
-def places(module: nn.Module) -> list[tuple[dict[str, Any], str]]:
-    """Where a module and its children hold their parameters and buffers, and under which names."""
-    tables = [table for part in module.modules() for table in (part._parameters, part._buffers)]
-    return [(table, name) for table in tables for name, value in table.items() if value is not None]

@@ -5,7 +5,7 @@ Importing this package loads neither; the first call on a device does, and compi
 
 from asgat.kernels.chebyshev import chebyshev_filter
 from asgat.kernels.csr_matmul import csr_matmul
-from asgat.kernels.dropout import dropout, dropout_runs, dropout_seeds
+from asgat.kernels.dropout import dropout
 from asgat.kernels.elu import elu
 from asgat.kernels.gather_elu import gather_elu
 from asgat.kernels.gather_linear import gather_linear
@@ -19,8 +19,6 @@ __all__ = [
     "chebyshev_filter",
     "csr_matmul",
     "dropout",
-    "dropout_runs",
-    "dropout_seeds",
     "elu",
     "gather_elu",
     "gather_linear",

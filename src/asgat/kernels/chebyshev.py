@@ -27,24 +27,24 @@ def chebyshev_filter(
     signal: Tensor,
     boundary: Boundary | None = None,
 ) -> Tensor:
-    r"""Every head of every run filters its own channels: :math:`\sum_i c_i T_i(X) x`, with gradients to c and x.
+    r"""Every head filters its own channels: :math:`\sum_i c_i T_i(X) x`, with gradients to c and x.
 
     X is symmetric, so the gradients need the same recurrence of the incoming gradient, and nothing is saved from the
     forward pass. Computed in float32, or in float64 if either input is. All sums have a fixed order, and on the CPU the
     result of a head does not depend on the others, to the last bit.
 
-    Cost: O(order · nnz · heads · F) time per run; O(N · heads · F) memory, on CUDA order times that backward.
+    Cost: O(order · nnz · heads · F) time; O(N · heads · F) memory, on CUDA order times that backward.
 
     Args:
         indptr, index, value: the matrix X [N, N] in CSR form, with its spectrum in [-1, 1].
-        coefficients: of every run and head, [R, heads, order + 1], with an order of at least 1.
-        signal: one for every head, [R, N, heads, F], or one for all heads of a run, [R, N, 1, F].
+        coefficients: of every head, [heads, order + 1], with an order of at least 1.
+        signal: one for every head, [N, heads, F], or one for all of them, [N, 1, F].
         boundary: if given, the arrays are N rows of X, with N + ``num_needed`` columns, and every order fills those
-            rows of the signal that others have. The others call the same function with theirs; R is then 1. The
-            gradient of the coefficients is that of these rows alone.
+            rows of the signal that others have. The others call the same function with theirs. The gradient of the
+            coefficients is that of these rows alone.
 
     Shapes:
-        - **output**: [R, N, heads, F]
+        - **output**: [N, heads, F]
     """
     dtype = compute_dtype(coefficients, signal)
     arrays = indptr, index, value.to(dtype), coefficients.to(dtype), signal.to(dtype)
@@ -71,7 +71,7 @@ class _PartialFilter(torch.autograd.Function):
 
 
 def _fake(indptr: Tensor, index: Tensor, value: Tensor, coefficients: Tensor, signal: Tensor) -> Tensor:
-    return signal.new_empty(*signal.shape[:2], coefficients.size(1), signal.size(3))
+    return signal.new_empty(signal.size(0), coefficients.size(0), signal.size(2))
 
 
 def _setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:

@@ -13,8 +13,6 @@ def csr_matmul(
 ) -> Tensor:
     r"""Row r of the output is :math:`\sum_e value_e \, dense_{index_e}` over e in ``indptr[r]:indptr[r + 1]``.
 
-    Stacked runs share the pattern: with ``dense`` [R, M, F] and ``value`` [nnz] or [R, nnz] the output is [R, N, F].
-
     The gradient to ``dense`` is the product with the transposed pattern, which the caller builds once; there is none
     to ``value``, which holds features under dropout. Computed in float32, or in float64 if either input is. All sums
     have a fixed order.
@@ -41,12 +39,12 @@ def _setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     value, indptr_t, index_t, order_t = ctx.saved_tensors
-    return *(None,) * 6, csr_product(indptr_t, index_t, value.index_select(-1, order_t), grad)
+    return *(None,) * 6, csr_product(indptr_t, index_t, value.index_select(0, order_t), grad)
 
 
 def _fake(indptr: Tensor, *others: Tensor) -> Tensor:
     dense = others[-1]
-    return dense.new_empty(*dense.shape[:-2], indptr.numel() - 1, dense.size(-1))
+    return dense.new_empty(indptr.numel() - 1, dense.size(1))
 
 
 _product = kernel("csr_matmul", "csr_matmul")

@@ -25,7 +25,7 @@ def fits_one_kernel(frequency: Tensor, output: str, layers: Sequence[Tensor]) ->
         and (not on_cpu or layers[0].dtype == dtype)
         and output in OUTPUTS
         and 4 <= len(layers) <= 2 * (MAX_HIDDEN + 1)
-        and all(max(weight.shape[-2:]) <= MAX_WIDTH for weight in layers[::2])
+        and all(max(weight.shape) <= MAX_WIDTH for weight in layers[::2])
         and frequency.numel() <= MAX_WIDTH
     )
 
@@ -33,19 +33,19 @@ def fits_one_kernel(frequency: Tensor, output: str, layers: Sequence[Tensor]) ->
 def mlp_coefficients(
     frequency: Tensor, matrix: Tensor, output: str, exact_bias: bool, layers: Sequence[Tensor]
 ) -> Tensor:
-    """The responses of R multi-layer perceptrons at some frequencies, as rows, times a matrix.
+    """The responses of a multi-layer perceptron at some frequencies, as rows, times a matrix.
 
-    Each is what :meth:`asgat.filters.MLPFilter.transformed` computes, forward and backward in one launch each.
+    What :meth:`asgat.filters.MLPFilter.transformed` computes, forward and backward in one launch each.
 
     Args:
         frequency: [n].
         matrix: [n, m].
         output: activation of the responses, ``"none"`` or ``"relu"``.
         exact_bias: add the last bias to the first column of the result instead of to the responses.
-        layers: weight [R, out, in] and bias [R, out] of every layer in turn; the first has one input.
+        layers: weight [out, in] and bias [out] of every layer in turn; the first has one input.
 
     Shapes:
-        - **output**: [R, heads, m]
+        - **output**: [heads, m]
     """
     found: Tensor = _OPERATORS[len(layers)](frequency, matrix, OUTPUTS.index(output), exact_bias, *layers)
     return found
@@ -57,7 +57,7 @@ def _forward(frequency: Tensor, matrix: Tensor, output: int, exact_bias: bool, *
 
 
 def _fake(frequency: Tensor, matrix: Tensor, output: int, exact_bias: bool, *layers: Tensor) -> Tensor:
-    return matrix.new_empty(layers[0].size(0), layers[-1].size(-1), matrix.size(1))
+    return matrix.new_empty(layers[-1].size(0), matrix.size(1))
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from asgat.kernels.each_run import aligned
+from asgat.kernels.dense_matmul import aligned
 from asgat.kernels.gather_sum import gather_sum, gather_sum_grad_weight, gather_sum_grad_x
 from asgat.kernels.once_differentiable import once_differentiable
 from asgat.memory import return_freed_memory
@@ -48,7 +48,7 @@ class _GatherLinear(torch.autograd.Function):
     ) -> Tensor:
         return_freed_memory()  # the inputs of layers add up; this and its gradient add most to them
         ctx.save_for_backward(x, index, weight, matrix, *parts)
-        out, transposed = x.new_empty(index.size(0), matrix.size(1)), matrix.mT.contiguous().mT  # see each_run.matmul
+        out, transposed = x.new_empty(index.size(0), matrix.size(1)), matrix.mT.contiguous().mT  # see dense_matmul
         for rows in _blocks(index):
             torch.mm(_joined(rows, x, index, weight, parts), transposed, out=out[rows]).add_(bias)
         return out

@@ -7,7 +7,6 @@ from torch import Tensor
 
 from asgat.errors import AsgatError
 from asgat.kernels.backend import compute_dtype, kernel
-from asgat.kernels.each_run import each_run
 from asgat.kernels.operator import Operator
 
 
@@ -27,8 +26,7 @@ def gather_sum(x: Tensor, index: Tensor, weight: Tensor, bias: Tensor | None = N
         x: rows to gather, [M, F].
         index: which rows, [B, K], int64 or int32, within 0..M-1 (checked on CPU; ignored outside of it on CUDA).
         weight: their weights, [B, K].
-        bias: added to every H-th row, [H, F]; H divides B. With [R, H, F] each of R equal blocks of rows, those of
-            stacked runs, has its own.
+        bias: added to every H-th row, [H, F]; H divides B.
 
     Shapes:
         - **output**: [B, F]
@@ -45,12 +43,8 @@ def gather_sum(x: Tensor, index: Tensor, weight: Tensor, bias: Tensor | None = N
             f"gather_sum needs x [M, F] and index and weight of the same shape [B, K], but x is {list(x.shape)}, "
             f"index {list(index.shape)} and weight {list(weight.shape)}."
         )
-    if bias is not None:
-        count = bias.shape[:-1].numel()
-        if bias.dim() not in (2, 3) or bias.size(-1) != x.size(1) or index.size(0) % max(1, count):
-            raise AsgatError(
-                f"bias must be [H, {x.size(1)}] with H a divisor of {index.size(0)}, not {list(bias.shape)}."
-            )
+    if bias is not None and (bias.dim() != 2 or bias.size(1) != x.size(1) or index.size(0) % max(1, bias.size(0))):
+        raise AsgatError(f"bias must be [H, {x.size(1)}] with H a divisor of {index.size(0)}, not {list(bias.shape)}.")
     dtype = compute_dtype(x, weight)
     out: Tensor = _gather_sum(x.to(dtype), index, weight.to(dtype), None if bias is None else bias.to(dtype))
     return out
@@ -72,9 +66,8 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, None, Tensor | Non
 
 
 def grad_to_bias(grad: Tensor, shape: torch.Size) -> Tensor:
-    """The gradient of a bias [H, F] or [R, H, F] from that of the sums."""
-    rows = grad.reshape(*shape[:-2], -1, shape[-2] * shape[-1])
-    return each_run(2, lambda own: own.sum(dim=-2), rows).view(shape)
+    """The gradient of a bias [H, F] from that of the sums."""
+    return grad.reshape(-1, shape.numel()).sum(dim=0).view(shape)
 
 
 gather_sum_grad_x = Operator(

@@ -12,7 +12,7 @@ AT_ONCE = 1 << 24  # scores computed at a time
 def gather_sum(x: Tensor, index: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     out = x.new_zeros(index.size(0), x.size(1))
     if bias is not None:
-        out.view(*bias.shape[:-2], -1, *bias.shape[-2:]).add_(bias.unsqueeze(-3))
+        out.view(-1, *bias.shape).add_(bias)
     for j in range(index.size(1)):
         out.addcmul_(x.index_select(0, index[:, j]), weight[:, j, None])
     return out
@@ -35,15 +35,15 @@ def gather_sum_grad_weight(grad: Tensor, x: Tensor, index: Tensor) -> Tensor:
 def csr_matmul(indptr: Tensor, index: Tensor, value: Tensor, dense: Tensor) -> Tensor:
     rows = indptr.numel() - 1
     row = torch.repeat_interleave(torch.arange(rows, device=dense.device), indptr.diff(), output_size=index.numel())
-    out = dense.new_zeros(*dense.shape[:-2], rows, dense.size(-1))
-    return out.index_add_(-2, row, dense.index_select(-2, index) * value.unsqueeze(-1))
+    out = dense.new_zeros(rows, dense.size(1))
+    return out.index_add_(0, row, dense.index_select(0, index) * value.unsqueeze(1))
 
 
 def chebyshev_filter(
     indptr: Tensor, index: Tensor, value: Tensor, coefficients: Tensor, signal: Tensor, boundary: Any = None
 ) -> Tensor:
-    terms = _chebyshev_terms(indptr, index, value, signal, coefficients.size(2) - 1, boundary)
-    return torch.einsum("rhi,irnhf->rnhf", coefficients, terms.expand(-1, -1, -1, coefficients.size(1), -1))
+    terms = _chebyshev_terms(indptr, index, value, signal, coefficients.size(1) - 1, boundary)
+    return torch.einsum("hi,inhf->nhf", coefficients, terms.expand(-1, -1, coefficients.size(0), -1))
 
 
 def chebyshev_filter_grad(
@@ -55,25 +55,25 @@ def chebyshev_filter_grad(
     grad: Tensor,
     boundary: Any = None,
 ) -> tuple[Tensor, Tensor]:
-    terms = _chebyshev_terms(indptr, index, value, grad, coefficients.size(2) - 1, boundary)
-    to_coefficients = torch.einsum("irnhf,rnhf->rhi", terms, signal.expand_as(grad))
-    to_signal = torch.einsum("rhi,irnhf->rnhf", coefficients, terms)
+    terms = _chebyshev_terms(indptr, index, value, grad, coefficients.size(1) - 1, boundary)
+    to_coefficients = torch.einsum("inhf,nhf->hi", terms, signal.expand_as(grad))
+    to_signal = torch.einsum("hi,inhf->nhf", coefficients, terms)
     return to_coefficients.contiguous(), to_signal.sum_to_size(signal.shape)
 
 
 def _chebyshev_terms(
     indptr: Tensor, index: Tensor, value: Tensor, signal: Tensor, order: int, boundary: Any = None
 ) -> Tensor:
-    """T_0(X) x, … for signals [R, N, heads, F], [order + 1, R, N, heads, F]."""
+    """T_0(X) x, … for signals [N, heads, F], [order + 1, N, heads, F]."""
 
     def product(term: Tensor) -> Tensor:
         if boundary is not None:
-            own, term = term, term.new_empty(1, term.size(1) + boundary.num_needed, term.size(2))
-            term[:, : own.size(1)] = own
-            boundary.fill(term[0])
+            own, term = term, term.new_empty(term.size(0) + boundary.num_needed, term.size(1))
+            term[: own.size(0)] = own
+            boundary.fill(term)
         return csr_matmul(indptr, index, value, term)
 
-    flat = signal.flatten(2)
+    flat = signal.flatten(1)
     terms = [flat, product(flat)]
     for _ in range(order - 1):
         terms.append(2.0 * product(terms[-1]) - terms[-2])
@@ -127,14 +127,11 @@ def select_top_grad(value: Tensor, position: Tensor, grad: Tensor) -> Tensor:
     return (held * kept).sum(dim=1)
 
 
-def dropout_runs(x: Tensor, p: Tensor, seed: Tensor) -> Tensor:
+def dropout(x: Tensor, p: float, seed: Tensor) -> Tensor:
     """The mask of the compiled kernels, computed in 64-bit whole numbers."""
-    place = torch.arange(x.size(1), device=x.device)
-    low, high = (seed & 0xFFFFFFFF)[:, None], (seed >> 32)[:, None]
-    word = _mix((_mix((place & 0xFFFFFFFF) ^ low) + high + (place >> 32)) & 0xFFFFFFFF)
-    limit = (p * 2.0**32).clamp(max=2.0**32 - 1).long()[:, None]
-    scale = (1.0 / (1.0 - p)).to(x.dtype)[:, None]
-    return (x * scale).where(word >= limit, 0)
+    place = torch.arange(x.numel(), device=x.device)
+    word = _mix((_mix((place & 0xFFFFFFFF) ^ (seed & 0xFFFFFFFF)) + (seed >> 32) + (place >> 32)) & 0xFFFFFFFF)
+    return (x * (1.0 / (1.0 - p))).where(word >= int(min(p * 2.0**32, 2.0**32 - 1)), 0)
 
 
 def _mix(word: Tensor) -> Tensor:

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from asgat import kernels
 from asgat.errors import AsgatError
-from asgat.kernels import each_run
-from asgat.kernels.dropout import Probability, drops
+from asgat.kernels.dense_matmul import dense_matmul
+from asgat.kernels.dropout import drops
 
 
 @dataclass(eq=False, repr=False)
@@ -23,7 +23,7 @@ class SparseFeatures:
     with :meth:`from_dense`; dropout and dtype changes share the pattern.
 
     Args:
-        value: the non-zero entries, row by row, [nnz]; [R, nnz] for the features of R stacked runs under dropout.
+        value: the non-zero entries, row by row, [nnz].
         indptr, index: bounds of the rows and column of each entry, [N + 1] and [nnz].
         indptr_t, index_t: the same of the transpose, [F + 1] and [nnz].
         order_t: the position in ``value`` of each entry of the transpose, [nnz].
@@ -87,16 +87,13 @@ class SparseFeatures:
         moved = {field.name: getattr(self, field.name).to(device=device) for field in fields(self)}
         return replace(self, **moved | {"value": self.value.to(device=device, dtype=dtype)})
 
-    def dropout(self, p: Probability, training: bool = True) -> Self:
+    def dropout(self, p: float, training: bool = True) -> Self:
         """Dropout on the non-zeros alone: the same distribution as on the dense matrix, whose zeros stay zero."""
-        if not drops(p, training):
-            return self
-        shared = isinstance(p, tuple) and len(p) > 1 and self.value.dim() == 1
-        return replace(self, value=kernels.dropout(self.value.unsqueeze(0) if shared else self.value, p))
+        return replace(self, value=kernels.dropout(self.value, p)) if drops(p, training) else self
 
     def matmul(self, dense: Tensor) -> Tensor:
-        """The product with [F, C], O(nnz · C); with [R, F, C] that of every run, [R, N, C]."""
-        if dense.dim() not in (2, 3) or dense.size(-2) != self.shape[1]:
+        """The product with [F, C], O(nnz · C)."""
+        if dense.dim() != 2 or dense.size(0) != self.shape[1]:
             raise AsgatError(f"Features {list(self.shape)} cannot be multiplied by {list(dense.shape)}.")
         return kernels.csr_matmul(self.indptr, self.index, self.value, self.indptr_t, self.index_t, self.order_t, dense)
 
@@ -116,19 +113,14 @@ class SparseFeatures:
         return f"{type(self).__name__}({list(self.shape)}, density={self.density:.4f}, {self.dtype}, {self.device})"
 
 
-def dropout(x: Tensor | SparseFeatures, p: Probability, training: bool = True) -> Tensor | SparseFeatures:
-    """Dropout on features of either form; with one p per run those of stacked runs, which may share x [N, F]."""
-    if isinstance(x, SparseFeatures):
-        return x.dropout(p, training)
-    if not drops(p, training):
-        return x
-    shared = isinstance(p, tuple) and len(p) > 1 and x.dim() == 2
-    return kernels.dropout(x.unsqueeze(0) if shared else x, p)
+def dropout(x: Tensor | SparseFeatures, p: float, training: bool = True) -> Tensor | SparseFeatures:
+    """Dropout on features of either form."""
+    return x.dropout(p, training) if isinstance(x, SparseFeatures) else kernels.dropout(x, p, training)
 
 
 def matmul(x: Tensor | SparseFeatures, weight: Tensor) -> Tensor:
-    """x W, for features of either form and a weight [in, out], or [R, in, out] of stacked runs."""
-    return x.matmul(weight) if isinstance(x, SparseFeatures) else each_run.matmul(x, weight)
+    """x W, for features of either form and a weight [in, out]."""
+    return x.matmul(weight) if isinstance(x, SparseFeatures) else dense_matmul(x, weight)
 
 
 def linear(x: Tensor | SparseFeatures, weight: Tensor) -> Tensor:

@@ -12,13 +12,11 @@ from torch import Tensor, nn
 from asgat.errors import AsgatError
 from asgat.filters import PageRankFilter
 from asgat.graph import Graph
-from asgat.kernels.dropout import Probability
 from asgat.kernels.elu import elu as elu_unit
 from asgat.kernels.sparse_features import dropout, matmul
 from asgat.nn.asgat_conv import ASGATConv
 from asgat.nn.attention import SparseAttention, filtered
 from asgat.nn.attention_model import AttentionModel, check_nodes
-from asgat.nn.layer_cache import LayerCache
 from asgat.nn.operator_builder import Features, GraphLike
 from asgat.nn.rows import linear
 from asgat.spectral import SpectralOperator
@@ -63,8 +61,6 @@ class ASGAT(AttentionModel):
         >>> model(torch.randn(5, 8), torch.tensor([[0, 1, 2], [1, 2, 3]])).shape
         torch.Size([5, 3])
     """
-
-    stackable = True  # see asgat.nn.stacking
 
     def __init__(
         self,
@@ -119,7 +115,6 @@ class ASGAT(AttentionModel):
         if self.jump_weight is not None:
             nn.init.xavier_uniform_(self.jump_weight)
         self.propagation = PageRankFilter(1, alpha=alpha) if propagate else None
-        self._cache = LayerCache()
 
     @property
     def convs(self) -> list[ASGATConv]:
@@ -144,7 +139,6 @@ class ASGAT(AttentionModel):
 
         The other arguments are those of :meth:`ASGATConv.forward`; :meth:`certificates` bounds the attention's error.
         """
-        convs = self.convs
         operator = self.operator_for(x, edge_index, edge_weight)
         check_nodes(operator, self.directed, self.num_nodes)
         attentions = self.attentions(operator)
@@ -157,9 +151,9 @@ class ASGAT(AttentionModel):
             )
         if self.propagation is not None:
             signal = out.repeat_interleave(2, dim=-2) if self.directed else out
-            out = filtered(operator, self._cache.filter_of(self.propagation, convs[0].runs), signal)
+            out = filtered(operator, self.propagation, signal)
             if self.directed:
-                out = 0.5 * (out[..., 0::2, :] + out[..., 1::2, :])
+                out = 0.5 * (out[0::2] + out[1::2])
         return (out, attentions) if return_attention_weights else out
 
     def apply_layer(
@@ -171,7 +165,7 @@ class ASGAT(AttentionModel):
         attention: SparseAttention | None = None,
         *,
         input_dropped: bool = False,
-        next_dropout: Probability = 0.0,
+        next_dropout: float = 0.0,
     ) -> Tensor:
         """The output of one layer, its activation included, from that of the layer before it, or the features.
 

@@ -10,15 +10,13 @@ from torch.nn.parameter import UninitializedParameter
 from asgat.errors import AsgatError
 from asgat.filters import MLPFilter, SpectralFilter
 from asgat.filters.spectral_filter import build_filter
-from asgat.kernels.dropout import Probability, drops
 from asgat.kernels.dropout import dropout as dropout_dense
-from asgat.kernels.each_run import each_run
 from asgat.kernels.elu import elu as elu_unit
 from asgat.kernels.sparse_features import SparseFeatures, dropout, matmul
 from asgat.nn.attention import SparseAttention, attend
 from asgat.nn.layer_cache import LayerCache
 from asgat.nn.operator_builder import GraphLike, OperatorBuilder, OperatorFactory
-from asgat.nn.rows import add_bias, by_copy, by_node
+from asgat.nn.rows import by_copy, by_node
 from asgat.spectral import SpectralOperator
 from asgat.spectral.spectral_operator import check_k
 
@@ -73,8 +71,6 @@ class ASGATConv(nn.Module):
         >>> conv(torch.randn(5, 8), torch.tensor([[0, 1, 2], [1, 2, 3]])).shape
         torch.Size([5, 8])
     """
-
-    stackable = True  # see asgat.nn.stacking
 
     def __init__(
         self,
@@ -160,7 +156,7 @@ class ASGATConv(nn.Module):
         *,
         input_dropped: bool = False,
         elu: bool = False,
-        next_dropout: Probability = 0.0,
+        next_dropout: float = 0.0,
     ) -> Tensor | tuple[Tensor, SparseAttention]:
         r"""Runs the layer.
 
@@ -182,39 +178,28 @@ class ASGATConv(nn.Module):
         if self.in_channels == -1:
             self._set_in_channels(x.size(-1))
         attention = self.attention(operator) if attention is None else attention
-        one = self.runs == 1  # a stack of one is computed as a single layer
-
-        def own(weight: Tensor) -> Tensor:
-            return weight.squeeze(0) if one else weight
-
-        if one and isinstance(x, Tensor) and x.dim() == 3:
-            x = x.squeeze(0)
         if not input_dropped:
             x = dropout(x, self.dropout, self.training)
-        shares = None if self.mix is None else self.heads * own(self.mix).softmax(-1)
-        mapped = by_copy(matmul(x, own(self.weight)), self.operators.copies)
+        shares = None if self.mix is None else self.heads * self.mix.softmax(-1)
+        mapped = by_copy(matmul(x, self.weight), self.operators.copies)
         gathered = operator.exchange(mapped if self.gain == 1.0 else self.gain * mapped)
-        side_by_side = self.concat or self.heads == 1
-        bias = own(self.bias) if self.bias is not None else None
+        side_by_side, bias = self.concat or self.heads == 1, self.bias
         in_sums = self.concat or (self.heads == 1 and not self.directed)
-        of_heads = bias.view(*bias.shape[:-1], -1, self.out_channels) if bias is not None and in_sums else None
+        of_heads = bias.view(-1, self.out_channels) if bias is not None and in_sums else None
         in_order = side_by_side and not self.directed and (in_sums or bias is None) and self.root_weight is None
-        seeded = isinstance(next_dropout, tuple) or not drops(next_dropout, self.training)
-        fused = elu and in_order and gathered.is_cuda and seeded
+        fused = elu and in_order and gathered.is_cuda and not torch.compiler.is_compiling()
         after = next_dropout if fused else 0.0
         kept = self.dropout, self.training
         out = attention.aggregate(gathered, of_heads, *kept, shares, fused, after)  # [heads, N, out]
-        out = out.transpose(-3, -2).flatten(-2) if side_by_side else each_run(3, lambda own: own.mean(dim=-3), out)
+        out = out.transpose(0, 1).flatten(1) if side_by_side else out.mean(dim=0)
         if self.directed:
-            out = by_node(out) if self.concat else 0.5 * (out[..., 0::2, :] + out[..., 1::2, :])
+            out = by_node(out) if self.concat else 0.5 * (out[0::2] + out[1::2])
         if self.root_weight is not None:
-            out = out + matmul(x, own(self.root_weight))
+            out = out + matmul(x, self.root_weight)
         if bias is not None and not in_sums:
-            out = add_bias(out, bias)
+            out = out + bias
         if not fused:
             out = dropout_dense(elu_unit(out) if elu else out, next_dropout, self.training)
-        if one:
-            out, attention = out.unsqueeze(0), attention.unsqueeze()
         return (out, attention) if return_attention_weights else out
 
     def attention(self, operator: SpectralOperator, certified: bool = False) -> SparseAttention:
@@ -223,7 +208,7 @@ class ASGATConv(nn.Module):
         That of a filter that training does not change, such as a heat kernel, is computed once. If ``certified``, its
         ``certificate`` bounds how far the selection can be from the best of all nodes.
         """
-        filter = self.operator_filter
+        filter = self.filter
         if certified or not self.filter.fixed:
             return attend(operator, filter, self.k, self.include_unreachable, certified)
         versions = tuple(value._version for value in self.filter.buffers())
@@ -234,18 +219,8 @@ class ASGATConv(nn.Module):
         return self._cache.attention[1]
 
     @property
-    def operator_filter(self) -> SpectralFilter:
-        """The filter as operators take it: that of all stacked runs."""
-        return self._cache.filter_of(self.filter, self.runs)
-
-    @property
     def directed(self) -> bool:
         return self.operators.directed
-
-    @property
-    def runs(self) -> int | None:
-        """Number of runs in a layer made by :func:`asgat.nn.stacking.stack`; None for a single one."""
-        return self.weight.size(0) if self.weight.dim() == 3 else None
 
     def operator_for(
         self, x: Tensor | SparseFeatures, graph: GraphLike, edge_weight: Tensor | None = None

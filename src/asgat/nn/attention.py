@@ -7,12 +7,10 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from asgat.filters.filter_stack import as_stack
 from asgat.filters.spectral_filter import SpectralFilter
 from asgat.kernels import dropout, gather_elu, gather_sum, row_softmax
 from asgat.kernels.attention_sum import attention_sum, fits_attention_sum
-from asgat.kernels.dropout import Probability, draw_seeds, drops
-from asgat.kernels.each_run import each_run
+from asgat.kernels.dropout import draw_seed, drops
 from asgat.spectral.certificate import Certificate
 from asgat.spectral.signal_operator import as_signal_operator
 from asgat.spectral.spectral_operator import SpectralOperator, check_k
@@ -22,8 +20,7 @@ from asgat.spectral.spectral_operator import SpectralOperator, check_k
 class SparseAttention:
     r"""For every head and node v, at most k nodes u and their weights :math:`a_{vu}`, which sum to 1.
 
-    Rows with fewer reachable nodes than k are filled up with entries of weight 0. Attention of stacked runs has a
-    leading dimension [R] more.
+    Rows with fewer reachable nodes than k are filled up with entries of weight 0.
 
     Attributes:
         index: attended nodes u, [heads, N, k].
@@ -51,20 +48,15 @@ class SparseAttention:
 
     @property
     def heads(self) -> int:
-        return self.index.size(-3)
+        return self.index.size(0)
 
-    def dropout(self, p: Probability, training: bool = True) -> Self:
+    def dropout(self, p: float, training: bool = True) -> Self:
         """The same attention with weights zeroed at random and the others scaled up, as in GAT."""
         return self._weighted(dropout(self.weight, p)) if drops(p, training) else self
 
     def scale(self, factor: Tensor) -> Self:
         """The same attention with every head's weights times a factor [heads]."""
-        return self._weighted(each_run(3, lambda own, by: own * by[..., None, None], self.weight, factor))
-
-    def unsqueeze(self) -> Self:
-        """The same attention as that of a stack of one run."""
-        weight, score = (None if part is None else part.unsqueeze(0) for part in (self._weight, self._score))
-        return replace(self, index=self.index.unsqueeze(0), _weight=weight, _score=score)
+        return self._weighted(self.weight * factor[:, None, None])
 
     def _weighted(self, weight: Tensor) -> Self:
         return replace(self, _weight=weight, _score=None)
@@ -73,39 +65,31 @@ class SparseAttention:
         self,
         x: Tensor,
         bias: Tensor | None = None,
-        p: Probability = 0.0,
+        p: float = 0.0,
         training: bool = False,
         factor: Tensor | None = None,
         elu: bool = False,
-        next_dropout: Probability = 0.0,
+        next_dropout: float = 0.0,
     ) -> Tensor:
         r""":math:`\sum_u a_{vu} x_u + b` per head: [N, F] → [heads, N, F], O(heads · N · k · F), nothing N×N.
 
         ``bias`` is [heads, F]. Before, :meth:`dropout` with ``p`` and :meth:`scale` with ``factor``. With ``elu``
-        the result is that of the sums, while training under the dropout ``next_dropout`` of [N, heads · F], whose seeds
-        are drawn after those of the weights.
+        the result is that of the sums, while training under the dropout ``next_dropout`` of [N, heads · F], whose seed
+        is drawn after that of the weights.
         """
         score = self._score
         if not elu and factor is None and score is not None and fits_attention_sum(score, x):
-            if score.dim() == 4:
-                return attention_sum(score, self.index, x, bias, p, training).transpose(-3, -2)
-            shift = None if bias is None else bias.unsqueeze(0)
-            out = attention_sum(score.unsqueeze(0), self.index.unsqueeze(0), x.unsqueeze(0), shift, p, training)
-            return out.squeeze(0).transpose(-3, -2)
+            return attention_sum(score, self.index, x, bias, p, training).transpose(0, 1)
         kept = self.dropout(p, training)
-        seeds = draw_seeds(next_dropout, x.device) if drops(next_dropout, training) else ()
-        return (kept if factor is None else kept.scale(factor))._sums(x, bias, elu, seeds)
+        seed = draw_seed(x.device) if drops(next_dropout, training) else None
+        return (kept if factor is None else kept.scale(factor))._sums(x, bias, elu, next_dropout, seed)
 
-    def _sums(self, x: Tensor, bias: Tensor | None, elu: bool, seeds: tuple[Tensor, ...]) -> Tensor:
-        *runs, heads, rows, _ = self.index.shape
+    def _sums(self, x: Tensor, bias: Tensor | None, elu: bool, p: float, seed: Tensor | None) -> Tensor:
+        heads, rows, _ = self.index.shape
         # Rows outermost: heads end up next to each other, so that concatenating them later copies nothing.
-        index, weight = (part.transpose(-3, -2).flatten(0, -2) for part in (self.index, self.weight))
-        if runs:  # one graph next to the other
-            first = x.size(-2) * torch.arange(runs[0], device=x.device)
-            index = index + first.to(index.dtype).repeat_interleave(rows * heads).unsqueeze(1)
-        flat = x.flatten(0, -2), index, weight, bias
-        out = gather_elu(*flat, *seeds) if elu else gather_sum(*flat)
-        return out.view(*runs, rows, heads, x.size(-1)).transpose(-3, -2)
+        index, weight = (part.transpose(0, 1).flatten(0, 1) for part in (self.index, self.weight))
+        out = gather_elu(x, index, weight, bias, p, seed) if elu else gather_sum(x, index, weight, bias)
+        return out.view(rows, heads, x.size(1)).transpose(0, 1)
 
     def density(self) -> float:
         """Share of the heads · N · N possible weights that are not zero."""
@@ -156,41 +140,17 @@ def attend_each(
     if torch.is_autocast_enabled(operator.device.type):  # half precision would select other nodes
         with torch.autocast(operator.device.type, enabled=False):
             return attend_each(operator, filters, k, include_unreachable, certified)
-    stacks = [as_stack(filter) for filter in filters]
-    if any(stack is not None for stack in stacks) and not operator.stacks_heads:
-        return [
-            _side_by_side(attend_each(operator, stack.each(), k, include_unreachable))
-            if stack is not None
-            else attend(operator, filter, k, include_unreachable, certified)
-            for filter, stack in zip(filters, stacks, strict=True)
-        ]
     if k is None:
         scored = [operator.select(filter, None, include_unreachable) for filter in filters]
     else:
         scored = operator.top_each(filters, k, include_unreachable)
     found = []
-    for filter, stack, (index, score) in zip(filters, stacks, scored, strict=True):
+    for filter, (index, score) in zip(filters, scored, strict=True):
         certificate = operator.certify(filter, index, score) if certified else None
-        if stack is not None:
-            shape = stack.runs, score.size(0) // stack.runs, *score.shape[1:]
-            index, score = index.view(shape), score.view(shape)
         found.append(SparseAttention(index, None, operator.num_nodes, certificate, score))
     return found
 
 
-def _side_by_side(each: Sequence[SparseAttention]) -> SparseAttention:
-    """The attention of stacked runs from that of every run."""
-    parts = zip(*((one.index, one._score) for one in each), strict=True)
-    index, score = (torch.stack(part) for part in parts)
-    return SparseAttention(index, None, each[0].num_nodes, _score=score)
-
-
 def filtered(operator: SpectralOperator, filter: SpectralFilter, signal: Tensor) -> Tensor:
-    """The signal [N, F] filtered by the response of one head; [R, N, F] for stacked runs, each by its own."""
-    stack = as_stack(filter)
-    if stack is None:
-        return as_signal_operator(operator).apply(filter, signal.reshape(signal.shape[-2:])).view(signal.shape)
-    if operator.stacks_heads:
-        return as_signal_operator(operator).apply(filter, signal)
-    runs = zip(stack.each(), signal.unbind(), strict=True)
-    return torch.cat([as_signal_operator(operator).apply(single, own) for single, own in runs])
+    """The signal [N, F] filtered by the response of one head."""
+    return as_signal_operator(operator).apply(filter, signal).squeeze(0)

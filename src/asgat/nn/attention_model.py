@@ -45,8 +45,7 @@ class AttentionModel(nn.Module, ABC):
         convs = self.convs
         if any(conv.filter.fixed for conv in convs) or len({(conv.k, conv.include_unreachable) for conv in convs}) != 1:
             return [conv.attention(operator) for conv in convs]
-        filters = [conv.operator_filter for conv in convs]
-        return attend_each(operator, filters, convs[0].k, convs[0].include_unreachable)
+        return attend_each(operator, [conv.filter for conv in convs], convs[0].k, convs[0].include_unreachable)
 
     @torch.no_grad()
     def certificates(self, operator: SpectralOperator) -> list[Certificate]:

@@ -3,6 +3,7 @@
 from typing import Any, cast, get_args
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from asgat.config import Channels
@@ -15,7 +16,7 @@ from asgat.nn.attention_model import AttentionModel, check_nodes
 from asgat.nn.filter_conv import SpectralFilterConv
 from asgat.nn.joined_linear import joined_linear
 from asgat.nn.operator_builder import OperatorBuilder
-from asgat.nn.rows import by_node, gelu, layer_norm, linear
+from asgat.nn.rows import by_node, linear
 from asgat.spectral import SpectralOperator
 from asgat.spectral.signal_operator import as_signal_operator
 
@@ -42,8 +43,6 @@ class DeepBlock(nn.Module):
     Shapes:
         h [N, hidden_channels] and an operator → [N, hidden_channels]
     """
-
-    stackable = True
 
     def __init__(
         self,
@@ -87,12 +86,12 @@ class DeepBlock(nn.Module):
             nn.init.zeros_(bias)
 
     def forward(self, h: Tensor, operator: SpectralOperator) -> Tensor:
-        z = layer_norm(h, self.norm_weight, self.norm_bias)
+        z = F.layer_norm(h, h.shape[-1:], self.norm_weight, self.norm_bias)
         others = [] if self.filters is None else [self.filters(z, operator)]
         if self.mean:
             mean = as_signal_operator(operator).neighbour_mean(z)
             others.append(by_node(mean) if self.directed else mean)
-        hidden = gelu(joined_linear(z, self.attention, others, self.weight1, self.bias1, operator))
+        hidden = F.gelu(joined_linear(z, self.attention, others, self.weight1, self.bias1, operator))
         return h + linear(dropout(hidden, self.dropout, self.training), self.weight2, self.bias2)
 
 
@@ -128,8 +127,6 @@ class ASGATDeep(AttentionModel):
         >>> model(torch.randn(5, 8), torch.tensor([[0, 1, 2], [1, 2, 3]])).shape
         torch.Size([5, 3])
     """
-
-    stackable = True
 
     def __init__(
         self,
@@ -212,10 +209,10 @@ class ASGATDeep(AttentionModel):
         operator = self.operator_for(x, edge_index, edge_weight)
         check_nodes(operator, self.operators.directed, self.num_nodes)
         x = dropout(x, self.dropout, self.training and self.input_dropout)
-        h = gelu(linear(x, self.in_weight, self.in_bias))
+        h = F.gelu(linear(x, self.in_weight, self.in_bias))
         h = cast(Tensor, dropout(h, self.dropout, self.training))
         for block in self.blocks:
             h = block(h, operator)
-        h = layer_norm(h, self.norm_weight, self.norm_bias)
+        h = F.layer_norm(h, h.shape[-1:], self.norm_weight, self.norm_bias)
         out = linear(h, self.out_weight, self.out_bias)
         return (out, [conv.attention(operator) for conv in self.convs]) if return_attention_weights else out

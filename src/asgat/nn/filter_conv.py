@@ -10,7 +10,6 @@ from asgat.filters import MLPFilter, SpectralFilter
 from asgat.filters.spectral_filter import build_filter
 from asgat.graph import Graph
 from asgat.kernels.sparse_features import SparseFeatures, matmul
-from asgat.nn.layer_cache import LayerCache
 from asgat.nn.operator_builder import OperatorBuilder, OperatorFactory
 from asgat.nn.rows import by_copy, by_node
 from asgat.spectral import SpectralOperator
@@ -49,8 +48,6 @@ class SpectralFilterConv(nn.Module):
         torch.Size([5, 6])
     """
 
-    stackable = True  # see asgat.nn.stacking
-
     def __init__(
         self,
         in_channels: int,
@@ -77,7 +74,7 @@ class SpectralFilterConv(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        self._cache, self.operators.kept = LayerCache(), None
+        self.operators.kept = None
         self.filter.reset_parameters()
         if self.weight is not None:
             for of_copy in self.weight.chunk(self.operators.copies, dim=1):
@@ -95,12 +92,8 @@ class SpectralFilterConv(nn.Module):
             signal = by_copy(matmul(x, self.weight), self.operators.copies)
         else:
             signal = x if isinstance(x, Tensor) else x.to_dense()
-        runs = signal.size(0) if signal.dim() == 3 else None
-        filter = self._cache.filter_of(self.filter, runs)
-        out = operator.filter_channels(filter, signal.squeeze(0) if runs == 1 else signal)
-        if self.operators.directed:
-            out = by_node(out)
-        return out.unsqueeze(0) if runs == 1 else out
+        out = operator.filter_channels(self.filter, signal)
+        return by_node(out) if self.operators.directed else out
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, heads={self.heads})"

@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from asgat.kernels import gather_linear
-from asgat.kernels.each_run import each_run
 from asgat.kernels.sparse_features import matmul
 from asgat.nn.asgat_conv import ASGATConv
 from asgat.nn.rows import by_copy, linear
@@ -30,18 +29,12 @@ def joined_linear(
 ) -> Tensor:
     """[z, attention(z), others] W + b, for an attention layer without dropout, root term, shares and bias."""
     traced = torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu")
-    if attention is None or traced or not in_blocks(z.size(-2), z.device):
+    if attention is None or traced or not in_blocks(z.size(0), z.device):
         attended = [] if attention is None else [attention(z, operator)]
         return linear(torch.cat([z, *attended, *others], dim=-1), weight, bias)
     found = attention.attention(operator)
-    if attention.runs == 1:
-        found = found.unsqueeze()
     # In a double cover the rows of a node's two copies, one after the other, are those of twice as many heads.
-    shape = *z.shape[:-1], -1, found.index.size(-1)
-    index, share = (part.transpose(-3, -2).reshape(shape) for part in (found.index, found.weight))
+    shape = z.size(0), -1, found.index.size(-1)
+    index, share = (part.transpose(0, 1).reshape(shape) for part in (found.index, found.weight))
     x = operator.exchange(by_copy(matmul(z, attention.weight), attention.operators.copies))
-
-    def of_run(z: Tensor, x: Tensor, index: Tensor, share: Tensor, w: Tensor, b: Tensor, *others: Tensor) -> Tensor:
-        return gather_linear(x, index, share, z, others, w, b)
-
-    return each_run(2, of_run, z, x, index, share, weight, bias, *others)
+    return gather_linear(x, index, share, z, others, weight, bias)

@@ -65,7 +65,7 @@ class OperatorBuilder:
             operator = self.kept
         else:
             if not isinstance(graph, Graph):
-                graph = self._read(graph, x.size(-2), edge_weight)
+                graph = self._read(graph, x.size(0), edge_weight)
             if graph.directed and not self.directed:
                 raise AsgatError(
                     "The graph is directed, and this layer reads edges as undirected; make the layer with "
@@ -75,10 +75,10 @@ class OperatorBuilder:
             operator = self.make(graph.double_cover if self.directed else graph, dtype=dtype, device=x.device)
             if self.cached:
                 self.kept = operator
-        if operator.num_nodes != self.copies * x.size(-2):
+        if operator.num_nodes != self.copies * x.size(0):
             kept = " (kept from an earlier call, because cached=True)" if operator is self.kept else ""
             rows = ", two per node of a directed graph" if self.directed else ""
-            raise AsgatError(f"x has {x.size(-2)} rows, but the graph{kept} has {operator.num_nodes} nodes{rows}.")
+            raise AsgatError(f"x has {x.size(0)} rows, but the graph{kept} has {operator.num_nodes} nodes{rows}.")
         return operator
 
     def _read(self, graph: Any, num_nodes: int, edge_weight: Tensor | None) -> Graph:

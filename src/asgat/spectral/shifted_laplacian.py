@@ -64,12 +64,12 @@ class ShiftedLaplacian:
 
         Differentiable in both; O(R · E · F) time, O(heads · N · F) memory.
         """
-        if signal.dim() == 3:  # each as a run of one head
-            return chebyshev_filter(*self._arrays, coefficients.unsqueeze(1), signal.unsqueeze(2)).squeeze(2)
+        if signal.dim() == 3:
+            return chebyshev_filter(*self._arrays, coefficients, signal.transpose(0, 1)).transpose(0, 1)
         return filter_by_each(self._arrays, coefficients, signal)
 
     def filter_channels(self, coefficients: Tensor, signal: Tensor) -> Tensor:
-        """As :meth:`apply`, with every head on its slice of the channels: [N, F] → [N, F], or of stacked runs."""
+        """As :meth:`apply`, with every head on its slice of the channels: [N, F] → [N, F]."""
         return filter_slices(self._arrays, coefficients, signal)
 
     def to(self, device: torch.device, dtype: torch.dtype) -> Self:
@@ -82,16 +82,13 @@ class ShiftedLaplacian:
 
 def filter_by_each(arrays: CSR, coefficients: Tensor, signal: Tensor, boundary: Boundary | None = None) -> Tensor:
     """A signal [N, F] filtered by every head, [heads, N, F]; ``arrays`` are X in CSR form, or some rows of it."""
-    shared = signal.unsqueeze(1).unsqueeze(0)
-    return chebyshev_filter(*arrays, coefficients.unsqueeze(0), shared, boundary).squeeze(0).transpose(0, 1)
+    return chebyshev_filter(*arrays, coefficients, signal.unsqueeze(1), boundary).transpose(0, 1)
 
 
 def filter_slices(arrays: CSR, coefficients: Tensor, signal: Tensor, boundary: Boundary | None = None) -> Tensor:
-    """A signal [N, F], or [R, N, F], with every head on its slice of the channels; as :func:`filter_by_each`."""
-    runs, nodes, width = signal.shape if signal.dim() == 3 else (1, *signal.shape)
-    heads = coefficients.size(0) // runs
-    slices = signal.reshape(runs, nodes, heads, width // heads)
-    return chebyshev_filter(*arrays, coefficients.view(runs, heads, -1), slices, boundary).view(signal.shape)
+    """A signal [N, F] with every head on its slice of the channels; as :func:`filter_by_each`."""
+    slices = signal.reshape(signal.size(0), coefficients.size(0), -1)
+    return chebyshev_filter(*arrays, coefficients, slices, boundary).view(signal.shape)
 
 
 def polynomials(product: Callable[[Any], Any], signal: Any, order: int) -> Iterator[Any]:

@@ -2,11 +2,9 @@
 
 from abc import abstractmethod
 
-import torch
 from torch import Tensor
 
 from asgat.errors import AsgatError
-from asgat.filters.filter_stack import as_stack
 from asgat.filters.spectral_filter import SpectralFilter
 from asgat.spectral.spectral_operator import SpectralOperator
 
@@ -24,19 +22,16 @@ class SignalOperator(SpectralOperator):
         """
 
     def filter_channels(self, filter: SpectralFilter, signal: Tensor) -> Tensor:
-        """Signals [N, F] with every head's response applied to its slice of the F channels; [R, N, F] of stacked runs.
+        """Signals [N, F] with every head's response applied to its slice of the F channels.
 
         F is a multiple of the number of heads.
         """
-        if (stack := as_stack(filter)) is not None:
-            runs = zip(stack.each(), signal.unbind(), strict=True)
-            return torch.stack([self.filter_channels(single, own) for single, own in runs])
         filtered = self.apply(filter, signal.view(signal.size(0), filter.heads, -1).transpose(0, 1))
         return filtered.transpose(0, 1).reshape(signal.shape)
 
     @abstractmethod
     def neighbour_mean(self, signal: Tensor) -> Tensor:
-        """The weighted mean of the neighbours' rows of a signal [N, F], or [R, N, F]; 0 for a node without any.
+        """The weighted mean of the neighbours' rows of a signal [N, F]; 0 for a node without any.
 
         On a double cover, signals may be given per node instead, [N / 2, F]: both copies of a node then have its row.
         """

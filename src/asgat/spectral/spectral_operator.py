@@ -101,15 +101,6 @@ class SpectralOperator(ABC):
         return None
 
     @property
-    def stacks_heads(self) -> bool:
-        """Whether the heads of several runs can be computed in one call.
-
-        On the CPU that needs results that are the same to the last bit whatever the other heads are, which products
-        with all N nodes are not.
-        """
-        return self.device.type != "cpu" and not self.records_fallbacks
-
-    @property
     def graph_size(self) -> int:
         """Number of nodes of the graph, where the operator has only some of their rows."""
         return self.num_nodes

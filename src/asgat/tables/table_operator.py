@@ -105,10 +105,6 @@ class TableOperator(GraphOperator):
     ) -> list[tuple[Tensor, Tensor]]:
         return self.rows.top_each(filters, k, include_unreachable)
 
-    @property
-    def stacks_heads(self) -> bool:
-        return not self.records_fallbacks  # a fit that fails is replaced for all heads of the call
-
     def apply(self, filter: SpectralFilter, signal: Tensor) -> Tensor:
         """See :meth:`GraphOperator.apply`; by products with the graph's matrix, whatever the candidates."""
         return self.shifted.apply(self.coefficients(filter), signal)

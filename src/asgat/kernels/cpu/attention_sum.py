@@ -12,53 +12,44 @@ from asgat.kernels.cpu.gather_sum import gather_sum, gather_sum_grad_x
 from asgat.kernels.cpu.jit import FUSED, RELAXED, SERIAL_WORK, compiled, in_blocks, view
 
 Array = np.ndarray[Any, Any]
-Seeds = tuple[Tensor, Tensor] | None  # probability and seed of every run
 
 ROWS = 64  # go through softmax, dropout and sums at once, so that their weights stay in the first-level cache
 SCATTERED = 1 << 22  # bytes of a gradient to x that is written to at random
-_NONE, _NO_SEEDS = np.empty(0), np.empty(0, np.int64)
 
 
 def attention_sum(
-    score: Tensor, index: Tensor, x: Tensor, bias: Tensor | None, seeds: Seeds
+    score: Tensor, index: Tensor, x: Tensor, bias: Tensor | None, p: float, seed: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The output, the weights, and the weights under dropout by rows, [R, N, H, K]. Sums are those of
-    :func:`asgat.kernels.cpu.gather_sum.gather_sum`, a run at a time."""
-    runs, heads, rows, size = score.shape
+    """The output, the weights, and the weights under dropout by rows, [N, H, K]. Sums are those of
+    :func:`asgat.kernels.cpu.gather_sum.gather_sum`."""
+    heads, rows, size = score.shape
     weight = torch.empty(score.shape, dtype=score.dtype)
-    kept = torch.empty(runs, rows, heads, size, dtype=score.dtype)
-    drawn = (_NONE, _NO_SEEDS) if seeds is None else (seeds[0].numpy(), seeds[1].numpy())
+    kept = torch.empty(rows, heads, size, dtype=score.dtype)
+    drawn = (0.0, 0) if seed is None else (p, seed.item())
     in_blocks(16 * score.numel(), rows, _weigh_rows, _weigh_blocks, view(score), *drawn, weight.numpy(), kept.numpy())
-    each = [
-        gather_sum(own, at.reshape(-1, size), w.view(-1, size), None if bias is None else bias[run])
-        for run, (own, at, w) in enumerate(zip(x, index.transpose(1, 2), kept, strict=True))
-    ]
-    out = each[0].unsqueeze(0) if runs == 1 else torch.stack(each)
-    return out.view(runs, rows, heads, -1), weight, kept
+    out = gather_sum(x, index.transpose(0, 1).reshape(-1, size), kept.view(-1, size), bias)
+    return out.view(rows, heads, -1), weight, kept
 
 
 def attention_sum_grad(
     grad: Tensor, index: Tensor, x: Tensor, weight: Tensor, kept: Tensor, needs_x: bool
 ) -> tuple[Tensor, Tensor | None]:
     """Gradients to the scores and to x."""
-    runs, heads, rows, size = weight.shape
-    work, own_bytes = x.size(-1) * weight[0].numel(), x.element_size() * x[0].numel()
-    # By the size of a run alone: the order of sums must not depend on other runs.
-    scatter = needs_x and work < SERIAL_WORK and own_bytes <= SCATTERED
-    to_score, grad, by_row = torch.empty(weight.shape, dtype=weight.dtype), grad.contiguous(), index.transpose(1, 2)
-    to_x = torch.zeros(x.shape if scatter else (0, 0, 0), dtype=x.dtype)
+    heads, rows, size = weight.shape
+    work = x.size(1) * weight.numel()
+    scatter = needs_x and work < SERIAL_WORK and x.element_size() * x.numel() <= SCATTERED
+    to_score, grad, by_row = torch.empty(weight.shape, dtype=weight.dtype), grad.contiguous(), index.transpose(0, 1)
+    to_x = torch.zeros(x.shape if scatter else (0, 0), dtype=x.dtype)
     arguments = view(grad), view(by_row), view(x), view(weight), kept.numpy(), to_score.numpy(), to_x.numpy()
     if scatter:
         _grad_rows(*arguments, 0, rows)
     else:
-        in_blocks(runs * work, rows, _grad_rows, _grad_blocks, *arguments)
+        in_blocks(work, rows, _grad_rows, _grad_blocks, *arguments)
     if not needs_x or scatter:
         return to_score, to_x if needs_x else None
-    each = [
-        gather_sum_grad_x(own.view(rows * heads, -1), at.reshape(-1, size), w.view(-1, size), x.size(-2))
-        for own, at, w in zip(grad, by_row, kept, strict=True)
-    ]
-    return to_score, each[0].unsqueeze(0) if runs == 1 else torch.stack(each)
+    return to_score, gather_sum_grad_x(
+        grad.view(rows * heads, -1), by_row.reshape(-1, size), kept.view(-1, size), x.size(0)
+    )
 
 
 @compiled(FUSED)
@@ -124,14 +115,14 @@ def _mix(word: Any) -> Any:
 
 
 @compiled(FUSED)
-def _factors(p: Array, seed: Array, run: int, begin: int, out: Array) -> None:
-    """What dropout multiplies the weights of a run from place ``begin`` on by: 0 or a scale; 1 without dropout."""
-    if not p.size:
+def _factors(p: float, seed: int, begin: int, out: Array) -> None:
+    """What dropout multiplies the weights from place ``begin`` on by: 0 or a scale; 1 without dropout."""
+    if p == 0.0:
         out[:] = 1
         return
-    scale, zero = out.dtype.type(1.0 / (1.0 - p[run])), out.dtype.type(0)
-    limit = np.uint32(min(p[run] * 2.0**32, 2.0**32 - 1))
-    low, high = np.uint32(seed[run] & 0xFFFFFFFF), np.uint32(seed[run] >> 32)
+    scale, zero = out.dtype.type(1.0 / (1.0 - p)), out.dtype.type(0)
+    limit = np.uint32(min(p * 2.0**32, 2.0**32 - 1))
+    low, high = np.uint32(seed & 0xFFFFFFFF), np.uint32(seed >> 32)
     first, done = begin, 0
     while done < out.size:  # in parts without a multiple of 2^32 inside
         upper = first >> 32
@@ -144,25 +135,24 @@ def _factors(p: Array, seed: Array, run: int, begin: int, out: Array) -> None:
 
 
 @compiled(FUSED)
-def _weigh_rows(score: Array, p: Array, seed: Array, weight: Array, kept: Array, start: int, stop: int) -> None:
-    runs, heads, rows, size = score.shape
+def _weigh_rows(score: Array, p: float, seed: int, weight: Array, kept: Array, start: int, stop: int) -> None:
+    heads, rows, size = score.shape
     held = np.empty(ROWS * size, kept.dtype)
-    for run in range(runs):
-        for head in range(heads):
-            for begin in range(start, stop, ROWS):
-                end = min(begin + ROWS, stop)
-                own = weight[run, head, begin:end]
-                _softmax(score[run, head, begin:end], own)
-                factor = held[: own.size]
-                _factors(p, seed, run, (head * rows + begin) * size, factor)
-                for row in range(begin, end):
-                    for j in range(size):
-                        kept[run, row, head, j] = factor[(row - begin) * size + j] * weight[run, head, row, j]
+    for head in range(heads):
+        for begin in range(start, stop, ROWS):
+            end = min(begin + ROWS, stop)
+            own = weight[head, begin:end]
+            _softmax(score[head, begin:end], own)
+            factor = held[: own.size]
+            _factors(p, seed, (head * rows + begin) * size, factor)
+            for row in range(begin, end):
+                for j in range(size):
+                    kept[row, head, j] = factor[(row - begin) * size + j] * weight[head, row, j]
 
 
 @compiled(FUSED, parallel=True)
-def _weigh_blocks(score: Array, p: Array, seed: Array, weight: Array, kept: Array, blocks: int) -> None:
-    rows = score.shape[2]
+def _weigh_blocks(score: Array, p: float, seed: int, weight: Array, kept: Array, blocks: int) -> None:
+    rows = score.shape[1]
     for block in prange(blocks):
         _weigh_rows(score, p, seed, weight, kept, rows * block // blocks, rows * (block + 1) // blocks)
 
@@ -173,31 +163,30 @@ def _grad_rows(
     stop: int,
 ) -> None:  # fmt: skip
     """A weight that dropout set to 0 has no gradient of its own, and one that is 0 itself gives none to its score."""
-    runs, heads, _, size = weight.shape
-    width = grad.shape[3]
-    for run in range(runs):
-        for row in range(start, stop):
-            for head in range(heads):
-                mean = grad.dtype.type(0)
-                for j in range(size):
-                    source, scale = index[run, row, head, j], kept[run, row, head, j]
-                    total = grad.dtype.type(0)
-                    if to_x.shape[0]:
-                        for f in range(width):
-                            to_x[run, source, f] += scale * grad[run, row, head, f]
+    heads, _, size = weight.shape
+    width = grad.shape[2]
+    for row in range(start, stop):
+        for head in range(heads):
+            mean = grad.dtype.type(0)
+            for j in range(size):
+                source, scale = index[row, head, j], kept[row, head, j]
+                total = grad.dtype.type(0)
+                if to_x.shape[0]:
                     for f in range(width):
-                        total += grad[run, row, head, f] * x[run, source, f]
-                    total *= scale
-                    to_score[run, head, row, j] = total
-                    mean += total
-                for j in range(size):
-                    to_score[run, head, row, j] -= weight[run, head, row, j] * mean
+                        to_x[source, f] += scale * grad[row, head, f]
+                for f in range(width):
+                    total += grad[row, head, f] * x[source, f]
+                total *= scale
+                to_score[head, row, j] = total
+                mean += total
+            for j in range(size):
+                to_score[head, row, j] -= weight[head, row, j] * mean
 
 
 @compiled(RELAXED, parallel=True)
 def _grad_blocks(
     grad: Array, index: Array, x: Array, weight: Array, kept: Array, to_score: Array, to_x: Array, blocks: int
 ) -> None:
-    rows = weight.shape[2]
+    rows = weight.shape[1]
     for block in prange(blocks):
         _grad_rows(grad, index, x, weight, kept, to_score, to_x, rows * block // blocks, rows * (block + 1) // blocks)

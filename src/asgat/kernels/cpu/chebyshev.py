@@ -1,4 +1,4 @@
-"""CPU kernels of :func:`asgat.kernels.chebyshev_filter`: one run after the other, a block of rows at a time.
+"""CPU kernels of :func:`asgat.kernels.chebyshev_filter`: a block of rows at a time.
 
 The rows of a block stay in a processor's cache while they are used. A block has as many rows whatever their width, so
 that sums over nodes do not depend on the number of heads.
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from asgat.kernels.cpu.csr_matmul import csr_matmul
-from asgat.kernels.each_run import aligned
+from asgat.kernels.dense_matmul import aligned
 
 ROWS = 1 << 12  # of a block
 
@@ -19,14 +19,13 @@ ROWS = 1 << 12  # of a block
 def chebyshev_filter(
     indptr: Tensor, index: Tensor, value: Tensor, coefficients: Tensor, signal: Tensor, boundary: Any = None
 ) -> Tensor:
-    out = signal.new_empty(*signal.shape[:2], coefficients.size(1), signal.size(3))
-    for c, x, total in zip(coefficients, signal.detach(), out, strict=True):
-        factors, totals = c.t().unsqueeze(-1).unbind(), total.split(ROWS)
-        for i, block, term in _terms(indptr, index, value, x, c.size(1) - 1, boundary):
-            if i == 0:
-                torch.mul(term, factors[0], out=totals[block]).add_(0.0)  # not -0
-            else:
-                totals[block].add_(term * factors[i])  # rounded twice, on every path; a fused addcmul is not
+    out = signal.new_empty(signal.size(0), coefficients.size(0), signal.size(2))
+    factors, totals = coefficients.t().unsqueeze(-1).unbind(), torch.split(out, ROWS)
+    for i, block, term in _terms(indptr, index, value, signal.detach(), coefficients.size(1) - 1, boundary):
+        if i == 0:
+            torch.mul(term, factors[0], out=totals[block]).add_(0.0)  # not -0
+        else:
+            totals[block].add_(term * factors[i])  # rounded twice, on every path; a fused addcmul is not
     return out
 
 
@@ -41,14 +40,14 @@ def chebyshev_filter_grad(
 ) -> tuple[Tensor, Tensor]:
     to_coefficients = torch.zeros(coefficients.shape, dtype=coefficients.dtype)
     to_signal = torch.zeros_like(signal, memory_format=torch.contiguous_format)
-    for c, x, g, to_c, to_x in zip(coefficients, signal, grad, to_coefficients, to_signal, strict=True):
-        shared, factors, totals = x.size(1) < g.size(1), c.t().unsqueeze(-1).unbind(), to_x.split(ROWS)
-        others = [[_flat(own) for own in rows.expand(-1, g.size(1), -1).unbind(1)] for rows in x.split(ROWS)]
-        for i, block, term in _terms(indptr, index, value, g, c.size(1) - 1, boundary):
-            each = zip(term.unbind(1), others[block], strict=True)
-            to_c[:, i] += torch.stack([torch.dot(_flat(own), other) for own, other in each])
-            scaled = term * factors[i]
-            totals[block].add_(scaled.sum(1, keepdim=True) if shared else scaled)
+    shared, factors = signal.size(1) < grad.size(1), coefficients.t().unsqueeze(-1).unbind()
+    totals, heads = torch.split(to_signal, ROWS), grad.size(1)
+    others = [[_flat(own) for own in rows.expand(-1, heads, -1).unbind(1)] for rows in torch.split(signal, ROWS)]
+    for i, block, term in _terms(indptr, index, value, grad, coefficients.size(1) - 1, boundary):
+        each = zip(term.unbind(1), others[block], strict=True)
+        to_coefficients[:, i] += torch.stack([torch.dot(_flat(own), other) for own, other in each])
+        scaled = term * factors[i]
+        totals[block].add_(scaled.sum(1, keepdim=True) if shared else scaled)
     return to_coefficients, to_signal
 
 

@@ -11,12 +11,6 @@ SUM = 0  # mode of PyTorch's bag kernel
 def csr_matmul(indptr: Tensor, index: Tensor, value: Tensor, dense: Tensor) -> Tensor:
     """PyTorch's bag kernel keeps the sums of a row in registers, unlike compiled loops. One thread sums a row, in
     order of its entries."""
-    if dense.dim() == 3:
-        runs, size, width = dense.shape
-        run = torch.arange(runs).unsqueeze(1)
-        bounds = torch.cat([indptr[:1], (indptr[1:] + index.numel() * run).flatten()])
-        each = csr_matmul(bounds, (index + size * run).flatten(), value.expand(runs, -1).flatten(), dense.flatten(0, 1))
-        return each.view(runs, indptr.numel() - 1, width)
     if index.numel() == 0 or dense.size(1) == 0:
         return dense.new_zeros(indptr.numel() - 1, dense.size(1))
     weight, dense = value.detach().contiguous(), dense.detach().contiguous()

@@ -11,10 +11,9 @@ from asgat.kernels.cpu.jit import FUSED, compiled, in_blocks
 Array = np.ndarray[Any, Any]
 
 
-def dropout_runs(x: Tensor, p: Tensor, seed: Tensor) -> Tensor:
-    out = x.new_empty(p.numel(), x.size(1))
-    arguments = x.numpy(), out.numpy(), p.numpy(), seed.numpy()
-    in_blocks(8 * out.numel(), x.size(1), _drop_runs, _drop_blocks, *arguments)
+def dropout(x: Tensor, p: float, seed: Tensor) -> Tensor:
+    out = x.new_empty(x.numel())
+    in_blocks(8 * out.numel(), out.numel(), _drop, _drop_blocks, x.numpy(), out.numpy(), p, seed.item())
     return out
 
 
@@ -30,8 +29,10 @@ def _mix(word: Any) -> Any:
 
 
 @compiled(FUSED)
-def _drop(x: Array, out: Array, scale: Any, limit: Any, low: Any, high: Any, start: int, stop: int) -> None:
-    zero = out.dtype.type(0)
+def _drop(x: Array, out: Array, p: float, seed: int, start: int, stop: int) -> None:
+    scale, zero = out.dtype.type(1.0 / (1.0 - p)), out.dtype.type(0)
+    limit = np.uint32(min(p * 2.0**32, 2.0**32 - 1))
+    low, high = np.uint32(seed & 0xFFFFFFFF), np.uint32(seed >> 32)
     begin = start
     while begin < stop:  # once for every 2^32 entries, so that the inner loop has 32-bit integers and is vectorised
         upper = begin >> 32
@@ -45,17 +46,8 @@ def _drop(x: Array, out: Array, scale: Any, limit: Any, low: Any, high: Any, sta
         begin = end
 
 
-@compiled(FUSED)
-def _drop_runs(x: Array, out: Array, p: Array, seed: Array, start: int, stop: int) -> None:
-    """Some entries of every run; a single row of x is shared by all runs."""
-    for run in range(out.shape[0]):
-        scale, limit = out.dtype.type(1.0 / (1.0 - p[run])), np.uint32(min(p[run] * 2.0**32, 2.0**32 - 1))
-        low, high = np.uint32(seed[run] & 0xFFFFFFFF), np.uint32(seed[run] >> 32)
-        _drop(x[run % x.shape[0]], out[run], scale, limit, low, high, start, stop)
-
-
 @compiled(FUSED, parallel=True)
-def _drop_blocks(x: Array, out: Array, p: Array, seed: Array, blocks: int) -> None:
-    size = x.shape[1]
+def _drop_blocks(x: Array, out: Array, p: float, seed: int, blocks: int) -> None:
+    size = x.size
     for block in prange(blocks):
-        _drop_runs(x, out, p, seed, size * block // blocks, size * (block + 1) // blocks)
+        _drop(x, out, p, seed, size * block // blocks, size * (block + 1) // blocks)

@@ -1,4 +1,4 @@
-"""CPU kernels of :func:`asgat.kernels.filter_mlp.mlp_coefficients`: one run after the other, each as if alone."""
+"""CPU kernels of :func:`asgat.kernels.filter_mlp.mlp_coefficients`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,8 +19,7 @@ carray: Any = numba.carray  # type: ignore[attr-defined]
 def mlp_coefficients(
     frequency: Tensor, matrix: Tensor, output: int, exact_bias: bool, layers: Sequence[Tensor]
 ) -> Tensor:
-    runs, heads = layers[-1].shape
-    out = torch.empty(runs, heads, matrix.size(1), dtype=matrix.dtype)
+    out = torch.empty(layers[-1].size(0), matrix.size(1), dtype=matrix.dtype)
     held = [layer.contiguous() for layer in layers]
     sizes, places = _sizes(held), _places(held)
     _forward(view(frequency), view(matrix), places, sizes, len(layers) // 2, output, exact_bias, out.numpy())
@@ -40,7 +39,7 @@ def mlp_coefficients_grad(
 
 def _sizes(layers: Sequence[Tensor]) -> tuple[int, ...]:
     """Inputs of the first layer and outputs of every layer, padded: compiled for one number of layers, not for each."""
-    widths = [layer.size(-1) for layer in layers[1::2]]
+    widths = [layer.size(0) for layer in layers[1::2]]
     return 1, *widths, *[0] * (MOST - len(widths))
 
 
@@ -102,36 +101,32 @@ def _layer_grad(back: Array, hidden: Array, weight: Array, to_weight: Array, to_
 
 
 @compiled(FUSED)
-def _weight(places: Any, sizes: Any, layer: int, run: int, example: Array) -> Any:
-    held = carray(pointer(places[2 * layer], example), (run + 1, sizes[layer + 1], sizes[layer]))
-    return held[run]
+def _weight(places: Any, sizes: Any, layer: int, example: Array) -> Any:
+    return carray(pointer(places[2 * layer], example), (sizes[layer + 1], sizes[layer]))
 
 
 @compiled(FUSED)
-def _bias(places: Any, sizes: Any, layer: int, run: int, example: Array) -> Any:
-    held = carray(pointer(places[2 * layer + 1], example), (run + 1, sizes[layer + 1]))
-    return held[run]
+def _bias(places: Any, sizes: Any, layer: int, example: Array) -> Any:
+    return carray(pointer(places[2 * layer + 1], example), (sizes[layer + 1],))
 
 
 @compiled(FUSED)
 def _forward(
     frequency: Array, matrix: Array, places: Any, sizes: Any, layers: int, output: int, exact_bias: bool, out: Array
 ) -> None:
-    x = (frequency - frequency.dtype.type(1)).reshape(-1, 1)
-    for run in range(out.shape[0]):
-        response = x
-        for i in range(layers):
-            last = i == layers - 1
-            weight, bias = _weight(places, sizes, i, run, matrix), _bias(places, sizes, i, run, matrix)
-            response = _layer(response, weight, bias, not (last and exact_bias), not last or output == 1)
-        for head in range(out.shape[1]):
-            row = out[run, head]
-            row[:] = 0
-            for n in range(matrix.shape[0]):
-                for p in range(matrix.shape[1]):
-                    row[p] += response[n, head] * matrix[n, p]
-            if exact_bias:
-                row[0] += _bias(places, sizes, layers - 1, run, matrix)[head]
+    response = (frequency - frequency.dtype.type(1)).reshape(-1, 1)
+    for i in range(layers):
+        last = i == layers - 1
+        weight, bias = _weight(places, sizes, i, matrix), _bias(places, sizes, i, matrix)
+        response = _layer(response, weight, bias, not (last and exact_bias), not last or output == 1)
+    for head in range(out.shape[0]):
+        row = out[head]
+        row[:] = 0
+        for n in range(matrix.shape[0]):
+            for p in range(matrix.shape[1]):
+                row[p] += response[n, head] * matrix[n, p]
+        if exact_bias:
+            row[0] += _bias(places, sizes, layers - 1, matrix)[head]
 
 
 @compiled(FUSED)
@@ -140,27 +135,26 @@ def _backward(
     targets: Any,
 ) -> None:  # fmt: skip
     """Computes the hidden layers again, then goes back through them."""
-    x = (frequency - frequency.dtype.type(1)).reshape(-1, 1)
-    for run in range(grad.shape[0]):
-        inputs, response = [x], x
-        for i in range(layers):
-            last = i == layers - 1
-            if last and output == 0:
-                break
-            weight, bias = _weight(places, sizes, i, run, matrix), _bias(places, sizes, i, run, matrix)
-            response = _layer(response, weight, bias, True, True)
-            inputs.append(response)
-        back = np.zeros((matrix.shape[0], grad.shape[1]), matrix.dtype)
-        for n in range(matrix.shape[0]):
-            for head in range(grad.shape[1]):
-                for p in range(matrix.shape[1]):
-                    back[n, head] += matrix[n, p] * grad[run, head, p]
-                if output == 1 and response[n, head] <= 0:
-                    back[n, head] = 0
-        for i in range(layers - 1, -1, -1):
-            biased = i < layers - 1 or not exact_bias
-            to_weight, to_bias = _weight(targets, sizes, i, run, matrix), _bias(targets, sizes, i, run, matrix)
-            back = _layer_grad(back, inputs[i], _weight(places, sizes, i, run, matrix), to_weight, to_bias, biased)
-            if not biased:
-                for head in range(grad.shape[1]):
-                    to_bias[head] = grad[run, head, 0]
+    response = (frequency - frequency.dtype.type(1)).reshape(-1, 1)
+    inputs = [response]
+    for i in range(layers):
+        last = i == layers - 1
+        if last and output == 0:
+            break
+        weight, bias = _weight(places, sizes, i, matrix), _bias(places, sizes, i, matrix)
+        response = _layer(response, weight, bias, True, True)
+        inputs.append(response)
+    back = np.zeros((matrix.shape[0], grad.shape[0]), matrix.dtype)
+    for n in range(matrix.shape[0]):
+        for head in range(grad.shape[0]):
+            for p in range(matrix.shape[1]):
+                back[n, head] += matrix[n, p] * grad[head, p]
+            if output == 1 and response[n, head] <= 0:
+                back[n, head] = 0
+    for i in range(layers - 1, -1, -1):
+        biased = i < layers - 1 or not exact_bias
+        to_weight, to_bias = _weight(targets, sizes, i, matrix), _bias(targets, sizes, i, matrix)
+        back = _layer_grad(back, inputs[i], _weight(places, sizes, i, matrix), to_weight, to_bias, biased)
+        if not biased:
+            for head in range(grad.shape[0]):
+                to_bias[head] = grad[head, 0]

@@ -21,8 +21,7 @@ def gather_sum(x: Tensor, index: Tensor, weight: Tensor, bias: Tensor | None) ->
             even_bounds(index.size(0), index.size(1), index.dtype), index.reshape(-1), weight.reshape(-1), x
         )
     if bias is not None and out.numel():
-        shape = *bias.shape[:-2], -1, bias.size(-2) * bias.size(-1)
-        out.view(shape).add_(bias.detach().reshape(shape))
+        out.view(-1, bias.numel()).add_(bias.detach().reshape(-1))
     return out
 
 

@@ -1,4 +1,6 @@
-"""CUDA kernel of :func:`asgat.kernels.dropout_runs`."""
+"""CUDA kernel of :func:`asgat.kernels.dropout`."""
+
+from functools import cache
 
 import torch
 import triton  # type: ignore[import-not-found,import-untyped,unused-ignore]
@@ -8,14 +10,18 @@ from torch import Tensor
 BLOCK = 1024  # entries per program
 
 
-def dropout_runs(x: Tensor, p: Tensor, seed: Tensor) -> Tensor:
-    size = x.size(1)
-    out = x.new_empty(p.numel(), size)
+def dropout(x: Tensor, p: float, seed: Tensor) -> Tensor:
+    out = torch.empty_like(x)
     with torch.cuda.device(x.get_device()):
-        _drop_kernel[triton.cdiv(size, BLOCK), p.numel()](
-            x, out, p, seed.contiguous(), size, 0 if x.size(0) == 1 else size, BLOCK=BLOCK
-        )
+        _drop_kernel[(triton.cdiv(x.numel(), BLOCK),)](x, out, chance(p, x.device), seed, x.numel(), BLOCK=BLOCK)
     return out
+
+
+@cache
+def chance(p: float, device: torch.device) -> Tensor:
+    """A probability in double precision on the device. Copied once and never freed: a CUDA graph can neither record a
+    copy from the host nor hold a tensor, and numbers are passed to kernels in single precision."""
+    return torch.tensor([p], dtype=torch.float64, device=device)
 
 
 @triton.jit  # type: ignore[untyped-decorator,unused-ignore]
@@ -40,15 +46,13 @@ def kept_scale(place: tl.tensor, seed: tl.tensor, chance: tl.tensor) -> tl.tenso
     return tl.where(word >= limit, 1.0 / (1.0 - chance), 0.0)
 
 
-@triton.jit(do_not_specialize=["size", "stride"])  # type: ignore[untyped-decorator,unused-ignore]
+@triton.jit(do_not_specialize=["size"])  # type: ignore[untyped-decorator,unused-ignore]
 def _drop_kernel(
-    x: tl.tensor, out: tl.tensor, p: tl.tensor, seed: tl.tensor, size: tl.tensor, stride: tl.tensor,
-    BLOCK: tl.constexpr,
-) -> None:  # fmt: skip
-    run = tl.program_id(1).to(tl.int64)
+    x: tl.tensor, out: tl.tensor, p: tl.tensor, seed: tl.tensor, size: tl.tensor, BLOCK: tl.constexpr
+) -> None:
     place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     within = place < size
-    held = tl.load(x + run * stride + place, mask=within, other=0.0)
-    scale = kept_scale(place, tl.load(seed + run), tl.load(p + run)).to(held.dtype)
+    held = tl.load(x + place, mask=within, other=0.0)
+    scale = kept_scale(place, tl.load(seed), tl.load(p)).to(held.dtype)
     kept = tl.where(scale > 0.0, held * scale, 0.0)  # also of infinite entries
-    tl.store(out + run * size + place, kept.to(out.dtype.element_ty), mask=within)
+    tl.store(out + place, kept.to(out.dtype.element_ty), mask=within)

@@ -1,4 +1,4 @@
-"""CUDA kernels of :func:`asgat.kernels.filter_mlp.mlp_coefficients`: one program does all of a run."""
+"""CUDA kernels of :func:`asgat.kernels.filter_mlp.mlp_coefficients`: one program does all."""
 
 from collections.abc import Sequence
 
@@ -11,10 +11,9 @@ from torch import Tensor
 def mlp_coefficients(
     frequency: Tensor, matrix: Tensor, output: int, exact_bias: bool, layers: Sequence[Tensor]
 ) -> Tensor:
-    *_, heads, _ = layers[-2].shape
-    out = matrix.new_empty(layers[0].size(0), heads, matrix.size(1))
+    out = matrix.new_empty(layers[-1].size(0), matrix.size(1))
     with torch.cuda.device(matrix.get_device()):
-        _forward_kernel[(out.size(0),)](*_arguments(frequency, matrix, layers), out, **_sizes(
+        _forward_kernel[(1,)](*_arguments(frequency, matrix, layers), out, **_sizes(
             frequency, matrix, output, exact_bias, layers
         ))  # fmt: skip
     return out
@@ -25,7 +24,7 @@ def mlp_coefficients_grad(
 ) -> list[Tensor]:
     grads = [torch.empty_like(layer, memory_format=torch.contiguous_format) for layer in layers]
     with torch.cuda.device(matrix.get_device()):
-        _backward_kernel[(grad.size(0),)](
+        _backward_kernel[(1,)](
             *_arguments(frequency, matrix, layers), grad.contiguous(), *_padded(grads), **_sizes(
                 frequency, matrix, output, exact_bias, layers
             )
@@ -46,10 +45,10 @@ def _arguments(frequency: Tensor, matrix: Tensor, layers: Sequence[Tensor]) -> l
 def _sizes(
     frequency: Tensor, matrix: Tensor, output: int, exact_bias: bool, layers: Sequence[Tensor]
 ) -> dict[str, int | bool]:
-    widths = [layer.size(-2) for layer in layers[:-2:2]]  # of the hidden layers
+    widths = [layer.size(0) for layer in layers[:-2:2]]  # of the hidden layers
     first, second, third = widths + [1] * (3 - len(widths))
     held = {
-        "POINTS": frequency.numel(), "ORDERS": matrix.size(1), "HEADS": layers[-1].size(-1), "FIRST": first,
+        "POINTS": frequency.numel(), "ORDERS": matrix.size(1), "HEADS": layers[-1].size(0), "FIRST": first,
         "SECOND": second, "THIRD": third,
     }  # fmt: skip
     tiles = {f"{name}_TILE": max(16, triton.next_power_of_2(size)) for name, size in held.items()}
@@ -124,24 +123,21 @@ def _forward_kernel(
     FIRST_TILE: tl.constexpr, SECOND_TILE: tl.constexpr, THIRD_TILE: tl.constexpr, HIDDEN: tl.constexpr,
     OUTPUT: tl.constexpr, EXACT_BIAS: tl.constexpr,
 ) -> None:  # fmt: skip
-    run = tl.program_id(0)
     x = _vector(frequency, POINTS, POINTS_TILE) - 1.0  # padded points are multiplied by rows of zeros at the end
-    w, b = _vector(w0 + run * FIRST, FIRST, FIRST_TILE), _vector(b0 + run * FIRST, FIRST, FIRST_TILE)
+    w, b = _vector(w0, FIRST, FIRST_TILE), _vector(b0, FIRST, FIRST_TILE)
     one = tl.maximum(x[:, None] * w[None, :] + b[None, :], 0.0)
-    bias = _vector(b3 + run * HEADS, HEADS, HEADS_TILE)
+    bias = _vector(b3, HEADS, HEADS_TILE)
     if HIDDEN == 1:
-        last = _tile(w3 + run * HEADS * FIRST, HEADS, FIRST, HEADS_TILE, FIRST_TILE)
+        last = _tile(w3, HEADS, FIRST, HEADS_TILE, FIRST_TILE)
         response = _product(one, tl.trans(last))
     else:
-        two = _hidden_layer(one, w1 + run * SECOND * FIRST, b1 + run * SECOND, FIRST, SECOND, FIRST_TILE, SECOND_TILE)
+        two = _hidden_layer(one, w1, b1, FIRST, SECOND, FIRST_TILE, SECOND_TILE)
         if HIDDEN == 2:
-            last = _tile(w3 + run * HEADS * SECOND, HEADS, SECOND, HEADS_TILE, SECOND_TILE)
+            last = _tile(w3, HEADS, SECOND, HEADS_TILE, SECOND_TILE)
             response = _product(two, tl.trans(last))
         else:
-            three = _hidden_layer(
-                two, w2 + run * THIRD * SECOND, b2 + run * THIRD, SECOND, THIRD, SECOND_TILE, THIRD_TILE
-            )
-            last = _tile(w3 + run * HEADS * THIRD, HEADS, THIRD, HEADS_TILE, THIRD_TILE)
+            three = _hidden_layer(two, w2, b2, SECOND, THIRD, SECOND_TILE, THIRD_TILE)
+            last = _tile(w3, HEADS, THIRD, HEADS_TILE, THIRD_TILE)
             response = _product(three, tl.trans(last))
     if not EXACT_BIAS:
         response += bias[None, :]
@@ -151,7 +147,7 @@ def _forward_kernel(
     coefficients = _product(tl.trans(response), transform)
     if EXACT_BIAS:
         coefficients += tl.where(tl.arange(0, ORDERS_TILE)[None, :] == 0, bias[:, None], 0.0)
-    _store_tile(out + run * HEADS * ORDERS, coefficients, HEADS, ORDERS, HEADS_TILE, ORDERS_TILE)
+    _store_tile(out, coefficients, HEADS, ORDERS, HEADS_TILE, ORDERS_TILE)
 
 
 @triton.jit  # type: ignore[untyped-decorator,unused-ignore]
@@ -166,53 +162,50 @@ def _backward_kernel(
     OUTPUT: tl.constexpr, EXACT_BIAS: tl.constexpr,
 ) -> None:  # fmt: skip
     """Computes the hidden layers again, then goes back through them."""
-    run = tl.program_id(0)
     x = _vector(frequency, POINTS, POINTS_TILE) - 1.0
-    w, b = _vector(w0 + run * FIRST, FIRST, FIRST_TILE), _vector(b0 + run * FIRST, FIRST, FIRST_TILE)
+    w, b = _vector(w0, FIRST, FIRST_TILE), _vector(b0, FIRST, FIRST_TILE)
     one = tl.maximum(x[:, None] * w[None, :] + b[None, :], 0.0)
-    to_coefficients = _tile(grad + run * HEADS * ORDERS, HEADS, ORDERS, HEADS_TILE, ORDERS_TILE)
+    to_coefficients = _tile(grad, HEADS, ORDERS, HEADS_TILE, ORDERS_TILE)
     transform = _tile(matrix, POINTS, ORDERS, POINTS_TILE, ORDERS_TILE)
     back = _product(transform, tl.trans(to_coefficients))  # to the responses [points, heads]; 0 at padded points
-    bias = _vector(b3 + run * HEADS, HEADS, HEADS_TILE)
+    bias = _vector(b3, HEADS, HEADS_TILE)
     if HIDDEN == 1:
         if OUTPUT == 1:
-            last = _tile(w3 + run * HEADS * FIRST, HEADS, FIRST, HEADS_TILE, FIRST_TILE)
+            last = _tile(w3, HEADS, FIRST, HEADS_TILE, FIRST_TILE)
             back = tl.where(_product(one, tl.trans(last)) + bias[None, :] > 0.0, back, 0.0)
         to_one = _hidden_layer_grad(
-            back, one, w3 + run * HEADS * FIRST, dw3 + run * HEADS * FIRST, db3 + run * HEADS,
+            back, one, w3, dw3, db3,
             FIRST, HEADS, FIRST_TILE, HEADS_TILE, not EXACT_BIAS,
         )  # fmt: skip
     else:
-        two = _hidden_layer(one, w1 + run * SECOND * FIRST, b1 + run * SECOND, FIRST, SECOND, FIRST_TILE, SECOND_TILE)
+        two = _hidden_layer(one, w1, b1, FIRST, SECOND, FIRST_TILE, SECOND_TILE)
         if HIDDEN == 2:
             if OUTPUT == 1:
-                last = _tile(w3 + run * HEADS * SECOND, HEADS, SECOND, HEADS_TILE, SECOND_TILE)
+                last = _tile(w3, HEADS, SECOND, HEADS_TILE, SECOND_TILE)
                 back = tl.where(_product(two, tl.trans(last)) + bias[None, :] > 0.0, back, 0.0)
             to_two = _hidden_layer_grad(
-                back, two, w3 + run * HEADS * SECOND, dw3 + run * HEADS * SECOND, db3 + run * HEADS,
+                back, two, w3, dw3, db3,
                 SECOND, HEADS, SECOND_TILE, HEADS_TILE, not EXACT_BIAS,
             )  # fmt: skip
         else:
-            three = _hidden_layer(
-                two, w2 + run * THIRD * SECOND, b2 + run * THIRD, SECOND, THIRD, SECOND_TILE, THIRD_TILE
-            )
+            three = _hidden_layer(two, w2, b2, SECOND, THIRD, SECOND_TILE, THIRD_TILE)
             if OUTPUT == 1:
-                last = _tile(w3 + run * HEADS * THIRD, HEADS, THIRD, HEADS_TILE, THIRD_TILE)
+                last = _tile(w3, HEADS, THIRD, HEADS_TILE, THIRD_TILE)
                 back = tl.where(_product(three, tl.trans(last)) + bias[None, :] > 0.0, back, 0.0)
             to_three = _hidden_layer_grad(
-                back, three, w3 + run * HEADS * THIRD, dw3 + run * HEADS * THIRD, db3 + run * HEADS,
+                back, three, w3, dw3, db3,
                 THIRD, HEADS, THIRD_TILE, HEADS_TILE, not EXACT_BIAS,
             )  # fmt: skip
             to_two = _hidden_layer_grad(
-                to_three, two, w2 + run * THIRD * SECOND, dw2 + run * THIRD * SECOND, db2 + run * THIRD,
+                to_three, two, w2, dw2, db2,
                 SECOND, THIRD, SECOND_TILE, THIRD_TILE, True,
             )  # fmt: skip
         to_one = _hidden_layer_grad(
-            to_two, one, w1 + run * SECOND * FIRST, dw1 + run * SECOND * FIRST, db1 + run * SECOND,
+            to_two, one, w1, dw1, db1,
             FIRST, SECOND, FIRST_TILE, SECOND_TILE, True,
         )  # fmt: skip
     if EXACT_BIAS:
         at_zero = tl.where(tl.arange(0, ORDERS_TILE)[None, :] == 0, to_coefficients, 0.0)
-        _store_vector(db3 + run * HEADS, tl.sum(at_zero, axis=1), HEADS, HEADS_TILE)
-    _store_vector(dw0 + run * FIRST, tl.sum(to_one * x[:, None], axis=0), FIRST, FIRST_TILE)
-    _store_vector(db0 + run * FIRST, tl.sum(to_one, axis=0), FIRST, FIRST_TILE)
+        _store_vector(db3, tl.sum(at_zero, axis=1), HEADS, HEADS_TILE)
+    _store_vector(dw0, tl.sum(to_one * x[:, None], axis=0), FIRST, FIRST_TILE)
+    _store_vector(db0, tl.sum(to_one, axis=0), FIRST, FIRST_TILE)

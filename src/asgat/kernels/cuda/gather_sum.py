@@ -6,27 +6,25 @@ import triton.language as tl  # type: ignore[import-not-found,import-untyped,unu
 from torch import Tensor
 
 from asgat.kernels.cuda.csr_matmul import csr_matmul
-from asgat.kernels.cuda.dropout import kept_scale
+from asgat.kernels.cuda.dropout import chance, kept_scale
 
 FEW = 1 << 22  # sums up to which a program gathers all entries of a row at once
 
 
 def gather_sum(
-    x: Tensor, index: Tensor, weight: Tensor, bias: Tensor | None, elu: bool = False, p: Tensor | None = None,
+    x: Tensor, index: Tensor, weight: Tensor, bias: Tensor | None, elu: bool = False, p: float = 0.0,
     seed: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """With ``elu`` that of the sums, in single precision; with probabilities ``p`` under dropout. See gather_elu."""
+    """With ``elu`` that of the sums, in single precision; with a seed under dropout. See gather_elu."""
     out = x.new_empty(index.size(0), x.size(1))
     if out.numel() == 0:
         return out
     sizes, grid = tiles(out.size(0), out.size(1), index.size(1), out.numel() <= FEW)
-    biases, runs = (0, 1) if bias is None else (bias.size(-2), bias.shape[:-2].numel())
-    runs = runs if p is None else p.numel()
     with torch.cuda.device(x.get_device()):
         _gather_kernel[grid](
             x.contiguous(), index.contiguous(), weight.contiguous(), x if bias is None else bias.contiguous(), out,
-            x if p is None else p, index if seed is None else seed.contiguous(),
-            x.size(0), *out.shape, out.size(0) // runs, BIASES=biases, ELU=elu, DROPS=p is not None, **sizes,
+            *((x, index) if seed is None else (chance(p, x.device), seed)), x.size(0), *out.shape,
+            BIASES=0 if bias is None else bias.size(0), ELU=elu, DROPS=seed is not None, **sizes,
         )  # fmt: skip
     return out
 
@@ -77,20 +75,18 @@ def tiles(rows: int, features: int, width: int, at_once: bool = True) -> tuple[d
     return sizes, (triton.cdiv(rows, together), triton.cdiv(features, block))
 
 
-@triton.jit(do_not_specialize=["size", "rows", "rows_per_run"])  # type: ignore[untyped-decorator,unused-ignore]
+@triton.jit(do_not_specialize=["size", "rows"])  # type: ignore[untyped-decorator,unused-ignore]
 def _gather_kernel(
     x: tl.tensor, index: tl.tensor, weight: tl.tensor, bias: tl.tensor, out: tl.tensor, p: tl.tensor, seed: tl.tensor,
-    size: tl.tensor, rows: tl.tensor, features: tl.tensor, rows_per_run: tl.tensor, BIASES: tl.constexpr,
-    ELU: tl.constexpr, DROPS: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, ENTRIES: tl.constexpr,
-    BLOCK: tl.constexpr,
+    size: tl.tensor, rows: tl.tensor, features: tl.tensor, BIASES: tl.constexpr, ELU: tl.constexpr,
+    DROPS: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, ENTRIES: tl.constexpr, BLOCK: tl.constexpr,
 ) -> None:  # fmt: skip
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     feature = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     in_features = feature < features
     total = tl.zeros([ROWS, BLOCK], dtype=out.dtype.element_ty)
     if BIASES > 0:
-        own = row // rows_per_run * BIASES + row % BIASES  # rows of a run are a multiple of its biases
-        offset = bias + own[:, None] * features + feature[None, :]
+        offset = bias + (row % BIASES)[:, None] * features + feature[None, :]
         total += tl.load(offset, mask=(row < rows)[:, None] & in_features[None, :], other=0.0)
     for start in range(0, WIDTH, ENTRIES):
         entry, there = entries_of(row, rows, start, WIDTH, ENTRIES)
@@ -103,7 +99,7 @@ def _gather_kernel(
     if ELU:
         total = tl.where(total > 0.0, total, expm1(total))
     if DROPS:
-        scale = dropout_scale(row, rows, feature, features, rows_per_run, p, seed).to(total.dtype)
+        scale = dropout_scale(row, feature, features, p, seed).to(total.dtype)
         total = tl.where(scale > 0.0, total * scale, 0.0)
     to = out + row[:, None] * features + feature[None, :]
     tl.store(to, total, mask=(row < rows)[:, None] & in_features[None, :])
@@ -122,14 +118,9 @@ def expm1(x: tl.tensor) -> tl.tensor:
 
 
 @triton.jit  # type: ignore[untyped-decorator,unused-ignore]
-def dropout_scale(
-    row: tl.tensor, rows: tl.tensor, feature: tl.tensor, features: tl.tensor, rows_per_run: tl.tensor, p: tl.tensor,
-    seed: tl.tensor,
-) -> tl.tensor:  # fmt: skip
-    """What dropout multiplies some entries of [rows, features] by: places count from the beginning of a run."""
-    run = tl.minimum(row, rows - 1) // rows_per_run
-    place = (row % rows_per_run)[:, None] * features + feature[None, :]
-    return kept_scale(place, tl.load(seed + run)[:, None], tl.load(p + run)[:, None])
+def dropout_scale(row: tl.tensor, feature: tl.tensor, features: tl.tensor, p: tl.tensor, seed: tl.tensor) -> tl.tensor:
+    """What dropout multiplies some entries of [rows, features] by."""
+    return kept_scale(row[:, None] * features + feature[None, :], tl.load(seed), tl.load(p))
 
 
 @triton.jit(do_not_specialize=["size", "rows"])  # type: ignore[untyped-decorator,unused-ignore]
