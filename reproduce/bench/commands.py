@@ -60,6 +60,13 @@ SCALE = [
     ("mean\nerror ≤", "mean_bound", ".1e"),
     ("largest\nseen", "max_bound", ".1e"),
 ]
+RANKS = [
+    ("nodes", "nodes", ","),
+    ("entries", "edges", ","),
+    ("table s", "build_s", ".1f"),
+    ("epoch s", "epoch_s", ".2f"),
+    ("peak MiB", "peak_memory_mb", ",.0f"),
+]
 START = [
     ("process", "what", ""),
     ("seconds", "wall_s", ".2f"),
@@ -140,18 +147,29 @@ def scale(
 
     check_model(model)
     place = options.check_device(device)
-    try:
-        sizes = [int(size.replace("_", "")) for size in options.parse_names("--nodes", nodes)]
-    except ValueError:
-        raise AsgatError(f"--nodes must be whole numbers separated by commas, not {nodes!r}.") from None
-    if min(sizes) < 100:
-        raise AsgatError(f"--nodes must be at least 100 each, but one is {min(sizes)}.")
     with notes.status("") as status:
-        result = bench_scale(sizes, place, status.update, model)
+        result = bench_scale(parse_sizes(nodes), place, status.update, model)
     form = "order {order}, {heads} heads, hidden {hidden}, k {k}".format(**SETTINGS[model])
     show(f"Growth of {model} with the graph, on {place}: mean degree 10, {form}", SCALE, result["rows"])
     growth = (f"{what} {cell(result[f'exponent_{what}'], '.2f')}" for what in ("build", "epoch"))
     say(f"growth exponents over the last factor of ten: {', '.join(growth)}", wrap=True)
+    write_json(json, result)
+
+
+@app.command(epilog=f"{COMMAND} ranks --nodes 200000 --ranks 2 --json ranks.json")
+def ranks(
+    nodes: Annotated[str, typer.Option(help="Sizes of the block models, separated by commas.")] = "200000",
+    count: Annotated[int, typer.Option("--ranks", help="Ranks on this machine.", min=1)] = 2,
+    model: Model = "asgat-cheb",
+    json: options.Json = None,
+) -> None:
+    """Convert block models of mean degree 20 to folders and train on them with torchrun."""
+    from reproduce.bench.ranks import bench_ranks
+
+    check_model(model)
+    with notes.status("") as status:
+        result = bench_ranks(parse_sizes(nodes), count, status.update, model)
+    show(f"{model} on {count} ranks", RANKS, result["rows"])
     write_json(json, result)
 
 
@@ -172,6 +190,16 @@ def start(
 def check_model(model: str) -> None:
     if model not in DATASETS:
         raise AsgatError(f"--model must be {' or '.join(DATASETS)}, not {model!r}.")
+
+
+def parse_sizes(text: str) -> list[int]:
+    try:
+        sizes = [int(size.replace("_", "")) for size in options.parse_names("--nodes", text)]
+    except ValueError:
+        raise AsgatError(f"--nodes must be whole numbers separated by commas, not {text!r}.") from None
+    if min(sizes) < 100:
+        raise AsgatError(f"--nodes must be at least 100 each, but one is {min(sizes)}.")
+    return sizes
 
 
 def show(title: str, columns: list[tuple[str, str, str]], rows: Iterable[Row]) -> None:

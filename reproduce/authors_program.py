@@ -1,24 +1,11 @@
-"""What the authors' program does differently from this package, each difference taken over alone and all together.
+"""What the authors' program does differently from this package, each difference taken over alone or with others.
 
-The settings are the published ones (``asgat reproduce authors``), without restarts: 3 seeds times 10 splits per row.
-Rows that the JSON file already has are not measured again. Differences are joined by "and". Their program was run with
-one seed on all splits, so that its score is to be compared with the means of single seeds: ``per_seed``.
-
-python benchmarks/authors_program.py --models asgat-cheb --json differences.json
-python benchmarks/authors_program.py --models asgat-exact --take ours,bias,filter,program --json differences.json
-python benchmarks/authors_program.py --datasets cora --models asgat-cheb --seeds 1 --json differences.json
-python benchmarks/authors_program.py --datasets texas --models asgat-exact --seeds 20 --json differences.json \
-    --take "filter and seeds,program and ties and seeds"
+The settings are the published ones, without restarts. Their program was run with one seed on all splits, so that its
+score is to be compared with the means of single seeds: ``per_seed``.
 """
 
-from __future__ import annotations
-
-import argparse
-import json
 import math
 from functools import cache, partial
-from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,8 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from asgat.config import ASGATConfig
-from asgat.data import Dataset, load_dataset
-from asgat.experiments.authors import program_settings
+from asgat.data import Dataset
 from asgat.filters import MLPFilter, SpectralFilter
 from asgat.graph import Graph
 from asgat.nn.asgat import ASGAT
@@ -37,9 +23,9 @@ from asgat.spectral.spectral_operator import UNREACHABLE
 from asgat.spectral.top_k import top_k
 from asgat.tables import TableOperator
 from asgat.training.inputs import make_inputs
-from asgat.training.loop import train_jobs
-from asgat.training.program import Task
-from asgat.training.run_state import Job, RunResult, baseline_score
+from asgat.training.loop import train
+from asgat.training.run_state import DivergedError, RunResult, baseline_score
+from reproduce.experiments.authors import program_settings
 
 DIFFERENCES = {
     "bias": "a learned bias in every layer: not in that program, but our default",
@@ -101,7 +87,7 @@ class WithUnreachable(TableOperator):
         return index.clamp(min=0), torch.where(index < 0, UNREACHABLE, 0.0).to(self.dtype)
 
 
-def build(config: ASGATConfig, dataset: Dataset, taken: tuple[str, ...]) -> nn.Module:
+def build(config: Any, dataset: Dataset, taken: tuple[str, ...]) -> nn.Module:
     kind = PlainFilter if "filter" in taken else MLPFilter
     net = ASGAT(
         dataset.num_features,
@@ -137,67 +123,37 @@ def changed(operator: Any, config: ASGATConfig, taken: tuple[str, ...]) -> Spect
     return ChebyshevOperator(graph, config.order, **given) if lanczos else operator
 
 
-def measure(name: str, model: str, taken: tuple[str, ...], seeds: range, device: str) -> dict[str, Any]:
-    dataset = load_dataset(name)
-    config = make_config(model, **program_settings(name, model))
+def measure(
+    dataset: Dataset, model: str, what: str, seeds: int, device: torch.device, **changes: Any
+) -> dict[str, Any]:
+    """Test scores over seeds and runs with what is taken over, joined by "and"; runs that are lost or diverged.
+
+    A run is lost if it is no better on validation than the majority class.
+    """
+    taken = tuple(own for part in what.split(" and ") for own in ALIASES.get(part, (part,)))
+    config = make_config(model, **program_settings(dataset.name, model, **changes))
     assert isinstance(config, ASGATConfig)
-    x, operator = make_inputs(dataset, model, config, torch.device(device))
-    operator = changed(operator, config, taken)
-    task = Task(
-        lambda own: build(own, dataset, taken),  # type: ignore[arg-type]
-        (x, operator),
-        torch.from_numpy(dataset.y).to(device),
-        dataset.metric,
-    )
-    one = len(dataset.splits) == 1
-    jobs = [
-        Job(dataset.splits[0 if one else run], 10 * seed + run if one or "seeds" in taken else seed, config, run)
-        for seed in seeds
-        for run in range(10)
-    ]
-    rows = [outcome for _, outcome in sorted(train_jobs(task, jobs), key=lambda pair: pair[0])]
-    done = [row for row in rows if isinstance(row, RunResult)]
-    test, val = (np.array([getattr(row, key) for row in done]) for key in ("micro_f1", "val_score"))
-    least = [baseline_score(dataset.y, job.split, dataset.metric) for job in jobs]
-    return {
-        "dataset": name,
-        "model": model,
-        "test": float(test.mean()),
-        "test_std": float(test.std()),
-        "val": float(val.mean()),
-        "val_std": float(val.std()),
-        "per_run": test.tolist(),
-        "per_seed": [float(own.mean()) for own in np.split(test, len(seeds))] if len(done) == len(rows) else None,
-        "lost": int(sum(score <= floor for score, floor in zip(val, least, strict=True))),
-        "runs": len(done),
-        "diverged": len(rows) - len(done),
-        "seeds": list(seeds),
-        "device": device,
-    }
+    x, operator = make_inputs(dataset, model, config, device)
+    inputs, y = (x, changed(operator, config, taken)), torch.from_numpy(dataset.y).to(device)
+    make, one = partial(build, dataset=dataset, taken=taken), len(dataset.splits) == 1
+    done, lost, diverged = [], 0, 0
+    per_seed: list[list[float]] = [[] for _ in range(seeds)]
+    for seed in range(seeds):
+        for run in range(10):
+            split, own = dataset.splits[0 if one else run], 10 * seed + run if one or "seeds" in taken else seed
+            try:
+                outcome = train(make, inputs, y, split, config, own, dataset.metric)
+            except DivergedError:
+                diverged += 1
+                continue
+            done.append(outcome)
+            per_seed[seed].append(outcome.micro_f1)
+            lost += outcome.val_score <= baseline_score(dataset.y, split, dataset.metric)
+    return {**_figures(done), "per_seed": [float(np.mean(own)) for own in per_seed] if not diverged else None,
+            "lost": lost, "runs": len(done), "diverged": diverged, "device": device.type}  # fmt: skip
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--datasets", default="texas,cornell,wisconsin")
-    parser.add_argument("--models", default="asgat-cheb,asgat-exact")
-    parser.add_argument("--take", default=",".join(["ours", *DIFFERENCES, "program"]))
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--json", type=Path)
-    given = parser.parse_args()
-    held = given.json.read_text() if given.json and given.json.exists() else '{"rows": []}'
-    rows: list[dict[str, Any]] = json.loads(held)["rows"]
-    for name, model, what in product(*(part.split(",") for part in (given.datasets, given.models, given.take))):
-        taken = tuple(own for part in what.split(" and ") for own in ALIASES.get(part, (part,)))
-        if any((row["dataset"], row["model"], row["taken"]) == (name, model, what) for row in rows):
-            continue
-        rows.append({"taken": what, **measure(name, model, taken, range(given.seeds), given.device)})
-        score = {key: 100 * rows[-1][key] for key in ("test", "test_std", "val")}
-        text = "test {test:.1f} ± {test_std:.1f}, validation {val:.1f}".format(**score)
-        print(f"{name:10} {model:12} {what:12} {text}, {rows[-1]['lost']} lost", flush=True)
-        if given.json:
-            given.json.write_text(json.dumps({"differences": DIFFERENCES, "rows": rows}, indent=1) + "\n")
-
-
-if __name__ == "__main__":
-    main()
+def _figures(done: list[RunResult]) -> dict[str, Any]:
+    test, val = (np.array([getattr(one, key) for one in done]) for key in ("micro_f1", "val_score"))
+    figures = {"test": test.mean(), "test_std": test.std(), "val": val.mean(), "val_std": val.std()}
+    return {**{key: float(value) for key, value in figures.items()}, "per_run": test.tolist()}
