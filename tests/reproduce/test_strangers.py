@@ -13,7 +13,10 @@ def board(chosen, **scores):
     rows = [{"name": name, "test": {"micro_f1": score}, "val": score} for name, score in scores.items()]
     own = {"name": "mlp", "test": {"micro_f1": chosen}, "interval": [chosen - 0.1, chosen + 0.1]}
     cut = {"name": "cut", "test": None, "val": None}
-    return {"metric": "micro_f1", "chosen": own, "rows": [*rows, cut], "seconds": 3.0, "cut": False}
+    sentences = ["Better than guessing: …" if chosen > 0.6 else "Not significantly better than guessing: …"]
+    return {
+        "metric": "micro_f1", "chosen": own, "rows": [*rows, cut], "seconds": 3.0, "cut": False, "sentences": sentences,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(("chosen", "near", "above"), [(0.8, True, True), (0.79, True, True), (0.55, False, False)])
