@@ -62,15 +62,20 @@ def run(code):
     return scope
 
 
-def quick_options(command):
-    """What makes a command of a guide short."""
-    if command[1] == "fit" and not {"--model", "--recipe"} & set(command):
-        return ["--preset", "quick"]
-    if command[1] == "tune":
-        return ["--set", "epochs=10", "--trials", "2"]
-    if command[1] == "fit" and "asgat-plus" in command:
-        return ["--set", "epochs=10", "--set", "hidden=8", "--set", "heads=2"]
-    return ["--set", "epochs=10"] if command[1] in ("fit", "compare") else []
+def quick(command):
+    """The arguments of a command of a guide with options that make it short."""
+    words = command[1:]
+    for option in ("--preset", "--trials"):
+        if option in words:
+            place = words.index(option)
+            words = words[:place] + words[place + 2 :]
+    if words[0] == "fit" and not {"--model", "--recipe"} & set(words):
+        return [*words, "--preset", "quick"]
+    if words[0] == "tune":
+        return [*words, "--set", "epochs=10", "--trials", "2"]
+    if words[0] == "fit" and "asgat-plus" in words:
+        return [*words, "--set", "epochs=10", "--set", "hidden=8", "--set", "heads=2"]
+    return [*words, "--set", "epochs=10"] if words[0] in ("fit", "compare") else words
 
 
 def test_pages_on_own_data(asgat, tmp_path, monkeypatch):
@@ -83,7 +88,7 @@ def test_pages_on_own_data(asgat, tmp_path, monkeypatch):
         for command in commands(page):
             if command[1] == "tune":
                 pytest.importorskip("optuna")
-            code, _, errors = asgat(*command[1:], *quick_options(command))
+            code, _, errors = asgat(*quick(command))
             assert code == 0, errors
             called.append(command[1])
     assert " ".join(called) == "fit predict report fit explain fit compare tune fit fit explain"
@@ -107,7 +112,7 @@ def test_a_search_on_a_network_of_students(asgat, real_data, tmp_path, monkeypat
     own = [command for command in commands("tuning") if "--edges" in command]
     assert [command[1] for command in own] == ["compare", "tune", "fit"]
     for command in own:
-        code, _, errors = asgat(*command[1:], *quick_options(command))
+        code, _, errors = asgat(*quick(command))
         assert code == 0, errors
     assert (tmp_path / "runs" / "reed98-linkx-seed0" / "graph.npz").is_file()
 
@@ -119,7 +124,7 @@ def test_the_tutorial_on_a_graph_in_files(asgat, tmp_path, monkeypatch):
     make_small_field(monkeypatch)
     printed = []
     for command in commands("use-on-my-graph"):
-        code, out, errors = asgat(*command[1:], *quick_options(command))
+        code, out, errors = asgat(*quick(command))
         assert code == 0, errors
         printed.append(out)
     assert [command[1] for command in commands("use-on-my-graph")] == ["fit", "predict", "fit", "explain", "report"]

@@ -145,9 +145,9 @@ class ShardOperator(SignalOperator):
     def apply(self, filter: SpectralFilter, signal: Tensor) -> Tensor:
         assert self.filters is not None, "this model has no filters"
         if signal.dim() == 3:
-            heads, rows, _ = signal.shape
-            filtered = self.filter_channels(filter, signal.transpose(0, 1).reshape(rows, -1))
-            return filtered.view(rows, heads, -1).transpose(0, 1)
+            heads, rows, width = signal.shape
+            filtered = self.filter_channels(filter, signal.transpose(0, 1).flatten(1))
+            return filtered.view(rows, heads, width).transpose(0, 1)
         return filter_by_each(
             self.filters.arrays, self.interpolation.coefficients(filter), signal, self.filters.boundary
         )

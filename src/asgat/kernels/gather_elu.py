@@ -26,7 +26,7 @@ def gather_elu(
 
     Args:
         x, index, weight, bias: as for :func:`~asgat.kernels.gather_sum`.
-        p, seed: probability and seed of the dropout, as for :func:`~asgat.kernels.dropout.seeded_dropout`.
+        p, seed: probability and seed of the dropout, as for ``seeded_dropout``.
 
     Shapes:
         - **output**: [B, F]

@@ -87,7 +87,8 @@ def filter_by_each(arrays: CSR, coefficients: Tensor, signal: Tensor, boundary: 
 
 def filter_slices(arrays: CSR, coefficients: Tensor, signal: Tensor, boundary: Boundary | None = None) -> Tensor:
     """A signal [N, F] with every head on its slice of the channels; as :func:`filter_by_each`."""
-    slices = signal.reshape(signal.size(0), coefficients.size(0), -1)
+    rows, heads = signal.size(0), coefficients.size(0)
+    slices = signal.reshape(rows, heads, signal.size(1) // heads)  # not -1: a rank may have no rows
     return chebyshev_filter(*arrays, coefficients, slices, boundary).view(signal.shape)
 
 
